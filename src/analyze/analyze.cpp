@@ -59,7 +59,8 @@ void describe_run(const Session& session, Report& report) {
     report.run.attached_after_ns = static_cast<double>(session.attached->ran_ns);
   }
   for (const model::Window& window : session.windows)
-    report.run.windows.push_back({window.number, static_cast<double>(window.after_ns),
+    report.run.windows.push_back({window.number,
+                                  static_cast<double>(window.after_ns),
                                   static_cast<double>(window.length_ns)});
   for (const model::Source& source : session.sources) {
     std::string text = describe(source);
@@ -73,9 +74,11 @@ void describe_run(const Session& session, Report& report) {
   }
   list_machines(session, report);
   for (const model::Range& range : session.ranges) {
-    if (range.thread >= session.threads.size()) continue;
+    if (range.thread >= session.threads.size())
+      continue;
     const std::uint32_t process = session.threads[range.thread].process;
-    if (process < report.processes.size()) ++report.processes[process].ranges;
+    if (process < report.processes.size())
+      ++report.processes[process].ranges;
   }
   for (const model::Unlisted& unlisted : session.unlisted) {
     const model::Thread& thread = session.threads[session.ranges[unlisted.range].thread];
@@ -94,16 +97,20 @@ void describe_run(const Session& session, Report& report) {
 }
 
 void tree_losses(const Tree& tree, const Session& session, Report& report) {
-  const auto add = [&](model::LossKind kind, std::uint64_t count, const char* one,
-                       const char* detail) {
-    if (count > 0) report.losses.push_back({kind, count, base::counted(count, one) + detail});
-  };
-  add("unclosed_range", tree.unclosed, "range",
+  const auto add =
+      [&](model::LossKind kind, std::uint64_t count, const char* one, const char* detail) {
+        if (count > 0)
+          report.losses.push_back({kind, count, base::counted(count, one) + detail});
+      };
+  add("unclosed_range",
+      tree.unclosed,
+      "range",
       " still open when recording stopped: listed with the work inside, but not in the "
       "statistics.");
   for (const Runaway& runaway : tree.runaways) {
     report.losses.push_back(
-        {"unbalanced_ranges", runaway.count,
+        {"unbalanced_ranges",
+         runaway.count,
          base::counted(runaway.count, "range") + " '" +
              base::printable(session.strings.view(runaway.name)) +
              "' of one thread pushed inside one another and never popped: they are one region. Pop "
@@ -112,17 +119,22 @@ void tree_losses(const Tree& tree, const Session& session, Report& report) {
   if (tree.deep > 0)
     report.notes.push_back(base::counted(tree.deep, "range") + " nested deeper than " +
                            std::to_string(kDeepest) + " are counted at that depth");
-  add("crossing_range", tree.crossing, "push/pop range",
+  add("crossing_range",
+      tree.crossing,
+      "push/pop range",
       " overlapping another one of its thread without nesting in it; what both contain counts for "
       "the one that started "
       "later.");
   add("backward_range", tree.backward, "range", " left out: the end is before the start.");
-  add("foreign_range", tree.foreign, "range",
+  add("foreign_range",
+      tree.foreign,
+      "range",
       " left out: of a thread or a domain that the recording does not have.");
 }
 
 void note_undecided(std::uint64_t launches, Report& report) {
-  if (launches == 0) return;
+  if (launches == 0)
+    return;
   constexpr const char* kOne = "launch of a thread without ranges is";
   constexpr const char* kMany = "launches of threads without ranges are";
   std::string note = base::counted(launches, kOne, kMany);
@@ -138,21 +150,25 @@ std::vector<model::MetricColumn> telling(const Session& session, const Reference
   constexpr std::size_t kFew = 12, kMost = 6;
   std::vector<model::MetricColumn> columns;
   const auto measured = [&](const std::string& name) {
-    return std::any_of(session.metrics.begin(), session.metrics.end(),
+    return std::any_of(session.metrics.begin(),
+                       session.metrics.end(),
                        [&](const model::MetricDef& metric) { return metric.name == name; });
   };
   // A range that was measured as a whole has no wall time: that of the GPU comes first.
   const bool ranges =
-      std::any_of(session.measurements.begin(), session.measurements.end(),
-                  [](const auto& one) { return one.scope == model::MeasuredScope::kRange; });
-  if (ranges && measured("gpu_time_ns")) columns.push_back({"gpu_time_ns", "GPU time"});
+      std::any_of(session.measurements.begin(), session.measurements.end(), [](const auto& one) {
+        return one.scope == model::MeasuredScope::kRange;
+      });
+  if (ranges && measured("gpu_time_ns"))
+    columns.push_back({"gpu_time_ns", "GPU time"});
   for (const char* wanted :
        {"speed_of_light", "flop_rates", "occupancy", "roofline", "instructions"}) {
     for (const model::MetricGroup& group : reference.groups) {
       for (const model::GroupMetric& metric : group.metrics) {
-        const bool there = std::any_of(
-            columns.begin(), columns.end(),
-            [&](const model::MetricColumn& column) { return column.name == metric.name; });
+        const bool there =
+            std::any_of(columns.begin(), columns.end(), [&](const model::MetricColumn& column) {
+              return column.name == metric.name;
+            });
         if (group.name == wanted && metric.column && !there && columns.size() < kMost &&
             measured(metric.name))
           columns.push_back({metric.name, metric.title});
@@ -164,9 +180,11 @@ std::vector<model::MetricColumn> telling(const Session& session, const Reference
   };
   const auto count =
       static_cast<std::size_t>(std::count_if(session.metrics.begin(), session.metrics.end(), raw));
-  if (count > kFew) return columns;
+  if (count > kFew)
+    return columns;
   for (const model::MetricDef& metric : session.metrics)
-    if (raw(metric)) columns.push_back({metric.name, metric.name});
+    if (raw(metric))
+      columns.push_back({metric.name, metric.name});
   return columns;
 }
 
@@ -179,37 +197,46 @@ std::vector<model::MetricColumn> telling(const Reference& reference) {
     for (const model::MetricGroup& group : reference.groups) {
       std::vector<const model::GroupMetric*> shown;
       for (const model::GroupMetric& metric : group.metrics) {
-        if (metric.column) shown.push_back(&metric);
+        if (metric.column)
+          shown.push_back(&metric);
       }
-      if (rank >= shown.size()) continue;
+      if (rank >= shown.size())
+        continue;
       ++left;
       if (there.insert(shown[rank]->name).second)
         columns.push_back({shown[rank]->name, shown[rank]->title});
     }
   }
-  for (const std::string& metric : reference.metrics) columns.push_back({metric, metric});
+  for (const std::string& metric : reference.metrics)
+    columns.push_back({metric, metric});
   return columns;
 }
 
 /// Roofline, bound and utilization of each region, by the peaks of `device`, else of the first GPU
 /// that is known, else those that the results say.
-void judge_by_peaks(const Session& session, const Reference& reference, const std::string& device,
+void judge_by_peaks(const Session& session,
+                    const Reference& reference,
+                    const std::string& device,
                     Report& report) {
   const model::Peaks* peaks = nullptr;
   const bool chosen = !device.empty() && device != "auto";
   if (chosen)
     for (const model::Peaks& known : reference.peaks)
-      if (peaks == nullptr && known.id == device) peaks = &known;
+      if (peaks == nullptr && known.id == device)
+        peaks = &known;
   for (const std::string& name : report.device_names)
-    if (peaks == nullptr && !chosen) peaks = model::find_peaks(reference.peaks, name);
+    if (peaks == nullptr && !chosen)
+      peaks = model::find_peaks(reference.peaks, name);
   const auto counted = peaks == nullptr && !chosen ? counted_peaks(session) : std::nullopt;
-  if (counted) peaks = &*counted;
+  if (counted)
+    peaks = &*counted;
   add_bounds(report, peaks);
   const auto any = [&](auto has) {
     return std::any_of(report.regions.begin(), report.regions.end(), has);
   };
   if (any(has_counters) && !any([](const model::Region& r) { return r.utilization.has_value(); }) &&
-      std::none_of(report.kernel_counters.begin(), report.kernel_counters.end(),
+      std::none_of(report.kernel_counters.begin(),
+                   report.kernel_counters.end(),
                    [](const model::KernelCounters& kernel) { return !kernel.roofline.empty(); })) {
     report.notes.push_back(
         peaks == nullptr
@@ -239,11 +266,13 @@ void add_families(const std::vector<KernelKind>& kinds, Report& report) {
   std::map<std::string, model::KernelFamily> families;
   double whole = 0;
   for (const model::KernelRow& row : report.kernels) {
-    if (kinds.empty() || !std::isfinite(row.total_ns)) return;
+    if (kinds.empty() || !std::isfinite(row.total_ns))
+      return;
     const std::string_view name = row.name.empty() ? row.short_name : row.name;
     const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const KernelKind& one) {
-      return std::any_of(one.match.begin(), one.match.end(),
-                         [&](const auto& regex) { return regex.found_in(name); });
+      return std::any_of(one.match.begin(), one.match.end(), [&](const auto& regex) {
+        return regex.found_in(name);
+      });
     });
     model::KernelFamily& family = families[kind == kinds.end() ? "other" : kind->name];
     ++family.kernels;
@@ -261,7 +290,8 @@ void add_families(const std::vector<KernelKind>& kinds, Report& report) {
 
 /// Of a repetition: how each region's wall time differs over all of them, as two metrics.
 void add_repetitions(const std::vector<model::Digest>& runs, Report& report) {
-  if (runs.size() < 2) return;
+  if (runs.size() < 2)
+    return;
   std::map<std::tuple<std::vector<std::string>, std::string, model::RangeKind>, std::vector<double>>
       walls;
   for (const model::Digest& run : runs)
@@ -275,15 +305,21 @@ void add_repetitions(const std::vector<model::Digest>& runs, Report& report) {
     const std::vector<double>& all = found->second;
     const auto n = static_cast<double>(all.size());
     double mean = 0, squares = 0;
-    for (const double wall : all) mean += wall / n;
-    for (const double wall : all) squares += (wall - mean) * (wall - mean);
+    for (const double wall : all)
+      mean += wall / n;
+    for (const double wall : all)
+      squares += (wall - mean) * (wall - mean);
     const auto [least, most] = std::minmax_element(all.begin(), all.end());
     const std::string of = base::counted(all.size(), "repetition");
     region.metrics["repeat_wall_ns"] = {
         mean, "ns", *least, *most, std::ssize(all), "mean wall time of " + of, {}};
-    region.metrics["repeat_stddev_ns"] = {
-        std::sqrt(squares / (n - 1)),           "ns", 0, 0, std::ssize(all),
-        "sample standard deviation over " + of, {}};
+    region.metrics["repeat_stddev_ns"] = {std::sqrt(squares / (n - 1)),
+                                          "ns",
+                                          0,
+                                          0,
+                                          std::ssize(all),
+                                          "sample standard deviation over " + of,
+                                          {}};
   }
   report.metric_columns.insert(report.metric_columns.begin(),
                                {{"repeat_wall_ns", "mean run"}, {"repeat_stddev_ns", "+- runs"}});
@@ -302,42 +338,55 @@ void add_metric_columns(const Session& session, const Reference& reference, Repo
     for (const model::SampledMetric& metric : stream.metrics) {
       const bool has_column =
           std::ranges::find(columns, metric.name, &model::MetricColumn::name) != columns.end();
-      if (!metric.title.empty() && !has_column) columns.push_back({metric.name, metric.title});
+      if (!metric.title.empty() && !has_column)
+        columns.push_back({metric.name, metric.title});
     }
   }
 }
 
-base::Result<Report> summed_up(const Session& session, const Options& options, Details& details,
+base::Result<Report> summed_up(const Session& session,
+                               const Options& options,
+                               Details& details,
                                bool kept);
 
 }  // namespace
 
 std::string describe(const model::Source& source) {
   std::string text = source.format;
-  if (!source.tool.empty()) text += ": " + source.tool;
-  if (!source.schema.empty()) text += ", " + source.schema;
+  if (!source.tool.empty())
+    text += ": " + source.tool;
+  if (!source.schema.empty())
+    text += ", " + source.schema;
   return text;
 }
 
-base::Result<Report> answer(Session& session, const Options& options, const Reference& reference,
-                            RunFacts facts, base::Result<tally::Digest>* tally) {
+base::Result<Report> answer(Session& session,
+                            const Options& options,
+                            const Reference& reference,
+                            RunFacts facts,
+                            base::Result<tally::Digest>* tally) {
   const FoldNames how = options.fold_names.value_or(FoldNames::kAuto);
-  if (options.by_payload) name_by_payload(session);
+  if (options.by_payload)
+    name_by_payload(session);
   NameFolder(how, options.ranges).bound(session);
   Details details;
   std::vector<HostClock> clocks;
   std::set<std::uint32_t> ranks;
   for (const model::Process& process : session.processes)
-    if (process.rank != kNone) ranks.insert(process.rank);
+    if (process.rank != kNone)
+      ranks.insert(process.rank);
   if (ranks.size() > 1)
     clocks = align_hosts(session, details.calls.emplace(find_collectives(session)));
-  if (!session.measurements.empty()) derive(session, reference.groups);
-  if (!session.samples.empty()) derive_samples(session, reference.sampled);
+  if (!session.measurements.empty())
+    derive(session, reference.groups);
+  if (!session.samples.empty())
+    derive_samples(session, reference.sampled);
   // A tally is of all regions, whatever the report is of.
   const bool whole = options.aggregate && options.ranges.empty() && options.kernels.empty() &&
                      !options.backward_with_forward;
   auto report = summed_up(session, options, details, tally != nullptr && whole);
-  if (!report) return report;
+  if (!report)
+    return report;
   report->kernels_chosen = !options.kernels.empty();
   if (tally != nullptr)
     *tally = whole ? tally::tally_of(session, options, details, *report)
@@ -349,7 +398,8 @@ base::Result<Report> answer(Session& session, const Options& options, const Refe
   add_families(reference.kinds, *report);
   const Regions regions{session, options, details.tree, details.keys, details.by_cell};
   TRY(add_what_if(regions, reference, *report));
-  if (whole) cures::add_cures(session, reference, options.device, *report);
+  if (whole)
+    cures::add_cures(session, reference, options.device, *report);
   finish(std::move(facts), *report);
   return report;
 }
@@ -359,7 +409,8 @@ model::ReportProcess process_row(const Session& session, const model::Process& p
   row.pid = process.pid;
   row.parent_pid = process.parent_pid;
   row.name = std::string(session.strings.view(process.name));
-  if (process.rank != kNone) row.rank = process.rank;
+  if (process.rank != kNone)
+    row.rank = process.rank;
   row.range_own_ns = process.range_own_ns;
   row.range_pair_ns = process.range_pair_ns;
   row.start_ns = since_ns(session.begin_ns, process.start_ns);
@@ -375,11 +426,13 @@ void list_machines(const Session& session, Report& report) {
   // A recording names every GPU of the machine; one that the program used has a stream.
   std::vector<char> used(session.devices.size());
   for (const model::Stream& stream : session.streams) {
-    if (stream.device < used.size()) used[stream.device] = 1;
+    if (stream.device < used.size())
+      used[stream.device] = 1;
   }
   const bool any = std::find(used.begin(), used.end(), 1) != used.end();
   for (std::size_t i = 0; i < session.devices.size(); ++i) {
-    if (any && used[i] == 0) continue;
+    if (any && used[i] == 0)
+      continue;
     report.devices.push_back(session.devices[i]);
     report.device_names.emplace_back(session.strings.view(session.devices[i].name));
     report.device_uuids.emplace_back(session.strings.view(session.devices[i].uuid));
@@ -391,7 +444,8 @@ void finish(RunFacts facts, Report& report) {
   if (info.tool.empty())
     info.tool = report.run.tool.empty() ? base::tool_version() : report.run.tool;
   info.duration_ns = report.run.duration_ns;
-  if (info.start_unix_ns == 0) info.start_unix_ns = report.run.start_unix_ns;
+  if (info.start_unix_ns == 0)
+    info.start_unix_ns = report.run.start_unix_ns;
   info.attached_pid = report.run.attached_pid;
   info.attached_after_ns = report.run.attached_after_ns;
   info.windows = std::move(report.run.windows);
@@ -412,7 +466,9 @@ void judge_regions(const Reference& reference, const std::string& device, Report
 
 namespace {
 
-base::Result<Report> summed_up(const Session& session, const Options& options, Details& details,
+base::Result<Report> summed_up(const Session& session,
+                               const Options& options,
+                               Details& details,
                                bool kept) {
   Report report;
   const auto useful = TRY(parse_useful(options.flops)), bytes = TRY(parse_useful(options.bytes)),
@@ -436,7 +492,8 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
     contexts = build_contexts(session, tree, options);
     add_replays(session, options.domains, tree, contexts);
   }
-  if (session.ranges.empty()) add_measured_cells(session, options.domains, tree);
+  if (session.ranges.empty())
+    add_measured_cells(session, options.domains, tree);
   link_nodes(tree, session);
   take_out_recording(session, tree);
   tree_losses(tree, session, report);
@@ -457,21 +514,26 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
   add_cpu(session, options, tree, contexts, details.keys, report, whole);
   add_memory(regions, report);
   add_cuda_memory(regions, contexts, report);
-  if (session.unrecorded.kernels) add_projections(regions, report);
-  if (session.unrecorded.kernels || session.unrecorded.copies) busy.clear();
+  if (session.unrecorded.kernels)
+    add_projections(regions, report);
+  if (session.unrecorded.kernels || session.unrecorded.copies)
+    busy.clear();
   const std::vector<Phase>& phases = details.phases =
       find_phases(session, tree, details.by_cell, busy);
-  if (!session.ranges.empty()) add_steady(regions, busy, phases, report);
+  if (!session.ranges.empty())
+    add_steady(regions, busy, phases, report);
   add_useful(useful, &model::Utilization::useful_flop, regions, report);
   add_useful(bytes, &model::Utilization::useful_bytes, regions, report);
   add_measurements(regions, kernels, report);
-  if (is_light(session)) add_wall_samples(regions, report);
+  if (is_light(session))
+    add_wall_samples(regions, report);
   add_given_work(work, regions, report);
   add_kernel_counters(session, kernels, report);
   make_program_region(session, std::move(whole), report);
   add_rows(&regions, phases, report);
   if (report.ranks.size() > 1) {
-    if (!details.calls) details.calls = find_collectives(session);
+    if (!details.calls)
+      details.calls = find_collectives(session);
     add_communication(regions, *details.calls, report);
     hold_ranks_together(regions, report);
     add_rank_functions(session, report);

@@ -31,8 +31,10 @@ struct RunFacts {
 /// The finished report: the whole analysis, the run's facts, rows and verdict. Names in the session
 /// are changed as the options say, and derived metrics are added to it. Errors as below. `tally`:
 /// gets the session's, of all regions; an error where there are too many.
-[[nodiscard]] base::Result<model::Report> answer(model::Session& session, const Options& options,
-                                                 const Reference& reference, RunFacts facts = {},
+[[nodiscard]] base::Result<model::Report> answer(model::Session& session,
+                                                 const Options& options,
+                                                 const Reference& reference,
+                                                 RunFacts facts = {},
                                                  base::Result<tally::Digest>* tally = nullptr);
 
 /// Regions, their time, GPU work and metrics, of a session as it is. kNothingCaptured when

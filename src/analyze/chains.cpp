@@ -18,9 +18,18 @@ using model::TableRow;
 constexpr double kSameWithin = 0.01;
 
 constexpr std::string_view kSameCounts[] = {
-    "occurrences", "unclosed",           "threads",           "processes",
-    "gpu.kernels", "gpu.graph_launches", "gpu.copies",        "gpu.memsets",
-    "gpu.syncs",   "memory.allocations", "cuda_memory.frees", "cuda_memory.allocations",
+    "occurrences",
+    "unclosed",
+    "threads",
+    "processes",
+    "gpu.kernels",
+    "gpu.graph_launches",
+    "gpu.copies",
+    "gpu.memsets",
+    "gpu.syncs",
+    "memory.allocations",
+    "cuda_memory.frees",
+    "cuda_memory.allocations",
 };
 // The columns that a table shows, but for self times and the profiler's own.
 constexpr std::string_view kSameAmounts[] = {
@@ -40,7 +49,8 @@ constexpr std::string_view kSameAmounts[] = {
 };
 
 bool is_close(std::optional<double> outer, std::optional<double> inner) {
-  if (!outer || !inner) return outer.has_value() == inner.has_value();
+  if (!outer || !inner)
+    return outer.has_value() == inner.has_value();
   const double larger = std::max(std::fabs(*outer), std::fabs(*inner));
   return std::fabs(*outer - *inner) <= kSameWithin * larger;
 }
@@ -54,12 +64,14 @@ bool same_metrics(const Region& outer, const Region& inner) {
 }
 
 bool same_bound(const Region& outer, const Region& inner) {
-  if (!outer.bound || !inner.bound) return outer.bound.has_value() == inner.bound.has_value();
+  if (!outer.bound || !inner.bound)
+    return outer.bound.has_value() == inner.bound.has_value();
   return outer.bound->kind == inner.bound->kind;
 }
 
 bool same_slowest_rank(const Region& outer, const Region& inner) {
-  if (!outer.ranks || !inner.ranks) return outer.ranks.has_value() == inner.ranks.has_value();
+  if (!outer.ranks || !inner.ranks)
+    return outer.ranks.has_value() == inner.ranks.has_value();
   return outer.ranks->slowest == inner.ranks->slowest;
 }
 
@@ -77,7 +89,9 @@ bool same_numbers(const Region& outer, const Region& inner) {
 /// Both are modules, links of one path that can be written and selected as `A > B`, and the outer
 /// one has nothing to say of its own. Ranges are the program's own words: each has its row, however
 /// little its times differ from those of the range around it.
-bool can_join(const TableRow& outer_row, const Region& outer, const TableRow& inner_row,
+bool can_join(const TableRow& outer_row,
+              const Region& outer,
+              const TableRow& inner_row,
               const Region& inner) {
   const bool same_stack = outer.domain == inner.domain &&
                           outer.kind == model::RangeKind::kPushPop && inner.kind == outer.kind;
@@ -92,9 +106,11 @@ bool can_join(const TableRow& outer_row, const Region& outer, const TableRow& in
 void find_chains(Report& report) {
   std::vector<std::uint32_t> children(report.rows.size());
   for (const TableRow& row : report.rows)
-    if (row.parent != model::kNone) ++children[row.parent];
+    if (row.parent != model::kNone)
+      ++children[row.parent];
   for (std::size_t row = 0; row + 1 < report.rows.size(); ++row) {
-    if (children[row] != 1) continue;
+    if (children[row] != 1)
+      continue;
     TableRow& outer = report.rows[row];
     const TableRow& inner = report.rows[row + 1];  // depth first
     const Region& outer_region = model::region_of(report, outer);

@@ -76,7 +76,8 @@ TEST(Chains, KernelsOutsideOfTheChildAreOfInterest) {
     made.open("run", 0, 9'990);
     made.stream(0, made.device(0, 0), 7);
     made.kernel(made.launch(made.t, 100, 110), "k", 200, 300);
-    if (own_kernel) made.kernel(made.launch(made.t, 9'995, 9'996), "k", 9'996, 9'997);
+    if (own_kernel)
+      made.kernel(made.launch(made.t, 9'995, 9'996), "k", 9'996, 9'997);
     EXPECT_EQ(made.rows(), own_kernel ? "main\nrun\n" : "main > run\n");
   }
 }

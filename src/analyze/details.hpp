@@ -23,7 +23,8 @@ struct Details {
 
 /// As analyze() of a session as it is, and what it was made of.
 [[nodiscard]] base::Result<model::Report> analyze(const model::Session& session,
-                                                  const Options& options, Details& details);
+                                                  const Options& options,
+                                                  Details& details);
 
 /// Report::processes, without their counts, and the GPUs that were used.
 void list_machines(const model::Session& session, model::Report& report);

@@ -27,8 +27,10 @@ void add_count(std::int64_t& to, std::int64_t from) {
 }
 
 void add_work(GpuWork& to, const GpuWork& from) {
-  for (const auto field : model::kGpuCounts) add_count(to.*field, from.*field);
-  for (const auto field : model::kGpuTimes) to.*field += from.*field;
+  for (const auto field : model::kGpuCounts)
+    add_count(to.*field, from.*field);
+  for (const auto field : model::kGpuTimes)
+    to.*field += from.*field;
   to.copy_busy_ns += from.copy_busy_ns;
   to.partial |= from.partial;
 }
@@ -39,7 +41,8 @@ std::map<std::string, model::Metric> merged_metrics(const Report& report,
   std::map<std::string, std::vector<const model::Metric*>> found;
   for (const std::uint32_t id : members)
     for (const auto& [name, metric] : report.regions[id].metrics)
-      if (metric.absent.empty()) found[name].push_back(&metric);
+      if (metric.absent.empty())
+        found[name].push_back(&metric);
   std::map<std::string, model::Metric> out;
   for (const auto& [name, metrics] : found) {
     model::Metric one = *metrics.front();
@@ -67,7 +70,8 @@ class Builder {
     children_.resize(report_.regions.size());
     std::vector<std::uint32_t> top;
     for (const Region& region : report_.regions) {
-      if (region.process || region.thread || of_the_profiler(region)) continue;
+      if (region.process || region.thread || of_the_profiler(region))
+        continue;
       (region.parent == model::kNone ? top : children_[region.parent]).push_back(region.id);
     }
     // What makes communicators tells nothing of a step: it goes last.
@@ -89,7 +93,8 @@ class Builder {
       const bool many = row.members.size() > 1;
       report_.rows.push_back(std::move(row));
       std::vector<model::TableRow> next = rows_of(below, many ? &report_.rows.back() : nullptr, at);
-      for (std::size_t i = next.size(); i-- > 0;) pending.push_back(std::move(next[i]));
+      for (std::size_t i = next.size(); i-- > 0;)
+        pending.push_back(std::move(next[i]));
     }
   }
 
@@ -106,7 +111,8 @@ class Builder {
   /// Children of one row, in order of the first of each. O(n log n), 80 bytes a child while it
   /// runs.
   std::vector<model::TableRow> rows_of(const std::vector<std::uint32_t>& ids,
-                                       const model::TableRow* above, std::uint32_t parent) {
+                                       const model::TableRow* above,
+                                       std::uint32_t parent) {
     struct Child {
       std::string_view domain, folded, name;
       model::RangeKind kind;
@@ -123,8 +129,11 @@ class Builder {
       const std::string_view name = region.path.empty() ? std::string_view() : region.path.back();
       std::string folded = folded_name(name, FoldNames::kNumbers);
       const bool same = folded == name;
-      children.push_back({region.domain, same ? name : texts.emplace_back(std::move(folded)), name,
-                          region.kind, static_cast<std::uint32_t>(children.size())});
+      children.push_back({region.domain,
+                          same ? name : texts.emplace_back(std::move(folded)),
+                          name,
+                          region.kind,
+                          static_cast<std::uint32_t>(children.size())});
     }
     std::sort(children.begin(), children.end(), [&](const Child& a, const Child& b) {
       return std::tuple_cat(family(a), std::tie(a.name, a.at)) <
@@ -143,7 +152,8 @@ class Builder {
         families.back().last = last + 1;
       }
       const auto names = static_cast<std::int64_t>(families.size() - before);
-      if (names < kFewestSiblings) continue;
+      if (names < kFewestSiblings)
+        continue;
       families.resize(before);
       families.push_back({first, last, names});
       std::sort(children.begin() + static_cast<std::ptrdiff_t>(first),
@@ -161,7 +171,8 @@ class Builder {
       row.depth = parent == model::kNone ? 0 : report_.rows[parent].depth + 1;
       row.siblings = names;
       row.members.reserve(last - first);
-      for (std::size_t c = first; c < last; ++c) row.members.push_back(ids[children[c].at]);
+      for (std::size_t c = first; c < last; ++c)
+        row.members.push_back(ids[children[c].at]);
       const Child& child = children[first];
       if (last - first > 1)
         row.merged = merged(row.members, above, std::string(names > 1 ? child.folded : child.name));
@@ -169,7 +180,8 @@ class Builder {
     return rows;
   }
 
-  Region merged(const std::vector<std::uint32_t>& members, const model::TableRow* above,
+  Region merged(const std::vector<std::uint32_t>& members,
+                const model::TableRow* above,
                 const std::string& name) {
     const Region& first = report_.regions[members.front()];
     Region out;
@@ -177,7 +189,8 @@ class Builder {
     out.parent = first.parent;
     out.depth = first.depth;
     out.path = above != nullptr && above->merged ? above->merged->path : first.path;
-    if (above == nullptr && !out.path.empty()) out.path.pop_back();
+    if (above == nullptr && !out.path.empty())
+      out.path.pop_back();
     out.path.push_back(name);
     out.domain = first.domain;
     out.kind = first.kind;
@@ -188,7 +201,8 @@ class Builder {
       add_count(out.unclosed, member.unclosed);
       out.threads = std::max(out.threads, member.threads);
       out.processes = std::max(out.processes, member.processes);
-      for (const auto field : model::kWallTimes) out.wall.*field += member.wall.*field;
+      for (const auto field : model::kWallTimes)
+        out.wall.*field += member.wall.*field;
       out.wall.share += member.wall.share;
       out.wall.open_ns += member.wall.open_ns;  // one after the other, where nothing tells it
       if (member.cpu && out.cpu)
@@ -203,7 +217,8 @@ class Builder {
         add_region_cuda_memory(*out.cuda_memory, *member.cuda_memory);
       else if (member.cuda_memory)
         out.cuda_memory = member.cuda_memory;
-      if (!member.gpu) continue;
+      if (!member.gpu)
+        continue;
       if (out.gpu) {
         add_work(*out.gpu, *member.gpu);
       } else {
@@ -216,7 +231,8 @@ class Builder {
       }
     }
     out.wall.per_occurrence_ns = model::kNoSpread;
-    if (regions_ != nullptr && !regions_->session.ranges.empty()) put_together(members, out);
+    if (regions_ != nullptr && !regions_->session.ranges.empty())
+      put_together(members, out);
     out.metrics = merged_metrics(report_, members);
     return out;
   }
@@ -227,11 +243,13 @@ class Builder {
     double busy = 0, traced = 0;
     for (const std::uint32_t id : members) {
       const auto& one = report_.regions[id].steady;
-      if (one && !one->busy_share) return;
+      if (one && !one->busy_share)
+        return;
       traced += one ? one->wall_total_ns : 0;
       busy += one ? *one->busy_share * one->wall_total_ns : 0;
     }
-    if (out.steady && traced > 0) out.steady->busy_share = busy / traced;
+    if (out.steady && traced > 0)
+      out.steady->busy_share = busy / traced;
   }
 
   const Regions* regions_;
@@ -246,10 +264,12 @@ base::Held<model::Bound> common_bound(const Report& report,
   base::Held<model::Bound> bound;
   for (const std::uint32_t id : members) {
     const auto& one = report.regions[id].bound;
-    if (!one) return std::nullopt;
+    if (!one)
+      return std::nullopt;
     if (bound && bound->kind != one->kind)
       return model::Bound{"mixed", "its regions differ: --all shows each"};
-    if (!bound) bound = one;
+    if (!bound)
+      bound = one;
   }
   return bound;
 }
@@ -262,21 +282,25 @@ base::Held<model::Utilization> common_use(const Report& report,
   double all_ns = 0;
   for (const std::uint32_t id : members) {
     const Region& region = report.regions[id];
-    if (!region.utilization) return std::nullopt;
+    if (!region.utilization)
+      return std::nullopt;
     const Use& one = *region.utilization;
     const double ns =
         static_cast<double>(region.occurrences) * std::max(one.useful_wall_ns, one.busy_ns);
-    if (!common) common = one;
+    if (!common)
+      common = one;
     for (const auto field :
          {&Use::executed, &Use::useful, &Use::bandwidth, &Use::useful_flop, &Use::useful_bytes}) {
       std::optional<double>& mean = (*common).*field;
       if (all_ns + ns > 0 && mean && one.*field)
         mean = (*mean * all_ns + *(one.*field) * ns) / (all_ns + ns);
-      if (!(one.*field)) mean.reset();
+      if (!(one.*field))
+        mean.reset();
     }
     all_ns += ns;
   }
-  if (common) common->formula = "mean of " + base::counted(members.size(), "region");
+  if (common)
+    common->formula = "mean of " + base::counted(members.size(), "region");
   return common;
 }
 
@@ -289,21 +313,26 @@ void add_rows(const Regions* regions, const std::vector<Phase>& phases, Report& 
 void finish_rows(Report& report) {
   const double all = report.total ? report.total->kernel_ns : model::kNan;
   const auto share = [&](base::Held<GpuWork>& work) {
-    if (work) work->share = all > 0 ? work->kernel_ns / all : model::kNan;
+    if (work)
+      work->share = all > 0 ? work->kernel_ns / all : model::kNan;
   };
   // Of what samples told no instance is known, by which exporters know it.
-  const bool sampled = std::ranges::find(report.losses, model::LossKind("sampled_regions"),
-                                         &model::Loss::kind) != report.losses.end();
+  const bool sampled =
+      std::ranges::find(report.losses, model::LossKind("sampled_regions"), &model::Loss::kind) !=
+      report.losses.end();
   const auto without_instances = [&](Region& region) {
-    if (!sampled || !region.module) return;
+    if (!sampled || !region.module)
+      return;
     region.wall.per_occurrence_ns = model::kNoSpread;
     region.steady.reset();
     region.samples.clear();
   };
-  for (Region& region : report.regions) without_instances(region), share(region.gpu);
+  for (Region& region : report.regions)
+    without_instances(region), share(region.gpu);
   share(report.unattributed);
   for (model::TableRow& row : report.rows) {
-    if (!row.merged) continue;
+    if (!row.merged)
+      continue;
     without_instances(*row.merged);
     share(row.merged->gpu);
     row.merged->bound = common_bound(report, row.members);

@@ -15,7 +15,8 @@ std::string text(const model::Report& report) {
   for (const model::TableRow& row : report.rows) {
     const model::Region& region = model::region_of(report, row);
     out += std::string(row.depth * 2, ' ') + region.path.back();
-    if (row.siblings > 1) out += " x" + std::to_string(row.siblings);
+    if (row.siblings > 1)
+      out += " x" + std::to_string(row.siblings);
     out += ": " + std::to_string(region.occurrences) + " of " +
            std::to_string(static_cast<int>(region.wall.per_occurrence_ns.median)) + " ns\n";
   }

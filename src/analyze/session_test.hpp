@@ -21,16 +21,21 @@ class SessionBuilder {
     return static_cast<std::uint32_t>(session.threads.size() - 1);
   }
   std::uint32_t domain(std::string_view name) {
-    if (name.empty()) return 0;
+    if (name.empty())
+      return 0;
     const auto id = session.strings.intern(name);
     for (std::uint32_t d = 0; d < session.domains.size(); ++d) {
-      if (session.domains[d].name == id) return d;
+      if (session.domains[d].name == id)
+        return d;
     }
     session.domains.push_back({id});
     return static_cast<std::uint32_t>(session.domains.size() - 1);
   }
-  std::uint32_t range(std::uint32_t thread, std::string_view name, std::int64_t start,
-                      std::int64_t end, std::string_view in_domain = "",
+  std::uint32_t range(std::uint32_t thread,
+                      std::string_view name,
+                      std::int64_t start,
+                      std::int64_t end,
+                      std::string_view in_domain = "",
                       model::RangeKind kind = model::RangeKind::kPushPop) {
     model::Range range;
     range.start_ns = start;
@@ -40,7 +45,8 @@ class SessionBuilder {
     range.domain = domain(in_domain);
     range.kind = kind;
     session.ranges.push_back(range);
-    if (end != model::kOpen) session.end_ns = std::max(session.end_ns, end);
+    if (end != model::kOpen)
+      session.end_ns = std::max(session.end_ns, end);
     return static_cast<std::uint32_t>(session.ranges.size() - 1);
   }
 
@@ -57,7 +63,9 @@ class SessionBuilder {
     session.streams.push_back({process, device, 1, id, 0});
     return static_cast<std::uint32_t>(session.streams.size() - 1);
   }
-  std::uint32_t launch(std::uint32_t thread, std::int64_t start, std::int64_t end,
+  std::uint32_t launch(std::uint32_t thread,
+                       std::int64_t start,
+                       std::int64_t end,
                        model::LaunchKind kind = model::LaunchKind::kKernel) {
     model::Launch launch;
     launch.start_ns = start;
@@ -71,14 +79,16 @@ class SessionBuilder {
   std::uint32_t kernel_name(std::string_view name) {
     const auto id = session.strings.intern(name);
     for (std::uint32_t k = 0; k < session.kernel_names.size(); ++k) {
-      if (session.kernel_names[k].demangled == id) return k;
+      if (session.kernel_names[k].demangled == id)
+        return k;
     }
     session.kernel_names.push_back({id, id, 0});
     return static_cast<std::uint32_t>(session.kernel_names.size() - 1);
   }
   std::uint32_t shape(std::uint32_t grid_x) {
     for (std::uint32_t s = 0; s < session.kernel_shapes.size(); ++s) {
-      if (session.kernel_shapes[s].grid[0] == grid_x) return s;
+      if (session.kernel_shapes[s].grid[0] == grid_x)
+        return s;
     }
     model::KernelShape shape;
     shape.grid = {grid_x, 1, 1};
@@ -86,8 +96,12 @@ class SessionBuilder {
     session.kernel_shapes.push_back(shape);
     return static_cast<std::uint32_t>(session.kernel_shapes.size() - 1);
   }
-  std::uint32_t kernel(std::uint32_t launch, std::string_view name, std::int64_t start,
-                       std::int64_t end, std::uint32_t stream = 0, std::uint32_t grid_x = 1) {
+  std::uint32_t kernel(std::uint32_t launch,
+                       std::string_view name,
+                       std::int64_t start,
+                       std::int64_t end,
+                       std::uint32_t stream = 0,
+                       std::uint32_t grid_x = 1) {
     model::Kernel kernel;
     kernel.start_ns = start;
     kernel.end_ns = end;
@@ -99,8 +113,12 @@ class SessionBuilder {
     session.end_ns = std::max(session.end_ns, end);
     return static_cast<std::uint32_t>(session.kernels.size() - 1);
   }
-  void copy(std::uint32_t launch, std::int64_t start, std::int64_t end, std::uint64_t bytes,
-            model::CopyKind kind, std::uint32_t stream = 0) {
+  void copy(std::uint32_t launch,
+            std::int64_t start,
+            std::int64_t end,
+            std::uint64_t bytes,
+            model::CopyKind kind,
+            std::uint32_t stream = 0) {
     session.copies.push_back({start, end, bytes, launch, stream, model::kNone, kind});
   }
 

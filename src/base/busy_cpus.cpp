@@ -21,12 +21,15 @@ std::optional<CpuLine> parse_cpu_line(std::string_view line) {
   if (words.empty() || !words[0].starts_with(kPrefix) || words.size() <= kFields)
     return std::nullopt;
   const auto cpu = to_uint(words[0].substr(kPrefix.size()));
-  if (!cpu) return std::nullopt;
+  if (!cpu)
+    return std::nullopt;
   CpuLine parsed{static_cast<int>(*cpu), 0};
   for (std::size_t field = 0; field < kFields; ++field) {
     const auto ticks = to_uint(words[field + 1]);
-    if (!ticks) return std::nullopt;
-    if (field != kIdle && field != kIoWait) parsed.busy_ticks += static_cast<std::int64_t>(*ticks);
+    if (!ticks)
+      return std::nullopt;
+    if (field != kIdle && field != kIoWait)
+      parsed.busy_ticks += static_cast<std::int64_t>(*ticks);
   }
   return parsed;
 }
@@ -43,11 +46,13 @@ std::optional<BusyCpus> read_busy_cpus() {
   all.at_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
   for (const std::string_view line : split(*text, '\n')) {
     const auto of_cpu = parse_cpu_line(line);
-    if (!of_cpu || of_cpu->cpu >= CPU_SETSIZE || !CPU_ISSET(of_cpu->cpu, &allowed)) continue;
+    if (!of_cpu || of_cpu->cpu >= CPU_SETSIZE || !CPU_ISSET(of_cpu->cpu, &allowed))
+      continue;
     ++all.cpus;
     all.busy_ns += of_cpu->busy_ticks * (kSecond_ns / ticks_per_second);
   }
-  if (all.cpus == 0) return std::nullopt;
+  if (all.cpus == 0)
+    return std::nullopt;
   return all;
 }
 

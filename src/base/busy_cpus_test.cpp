@@ -13,9 +13,13 @@ TEST(BusyCpus, IdleTimeAndWaitsForDisksAreNotBusy) {
 }
 
 TEST(BusyCpus, OtherLinesAreNone) {
-  for (const char* line :
-       {"", "cpu  4000 68 600 45251126 12580 20 10 2 0 0", "intr 1462898 0 9", "cpu0 1 2 3",
-        "cpu0 1 2 x 4 5 6 7 8 9 10", "cpux 1 2 3 4 5 6 7 8 9 10", "page 5741 1808"})
+  for (const char* line : {"",
+                           "cpu  4000 68 600 45251126 12580 20 10 2 0 0",
+                           "intr 1462898 0 9",
+                           "cpu0 1 2 3",
+                           "cpu0 1 2 x 4 5 6 7 8 9 10",
+                           "cpux 1 2 3 4 5 6 7 8 9 10",
+                           "page 5741 1808"})
     EXPECT_FALSE(parse_cpu_line(line).has_value()) << line;
 }
 

@@ -24,13 +24,20 @@ Deadline::Spent Deadline::wall_time() {
   };
 }
 
-Deadline::Deadline(std::chrono::nanoseconds most, Spent spent, std::function<void()> interrupt,
+Deadline::Deadline(std::chrono::nanoseconds most,
+                   Spent spent,
+                   std::function<void()> interrupt,
                    std::function<void()> give_up)
-    : thread_([this, most, spent = std::move(spent), interrupt = std::move(interrupt),
+    : thread_([this,
+               most,
+               spent = std::move(spent),
+               interrupt = std::move(interrupt),
                give_up = std::move(give_up)] { watch(most, spent, interrupt, give_up); }) {}
 
-void Deadline::watch(std::chrono::nanoseconds most, const Spent& spent,
-                     const std::function<void()>& interrupt, const std::function<void()>& give_up) {
+void Deadline::watch(std::chrono::nanoseconds most,
+                     const Spent& spent,
+                     const std::function<void()>& interrupt,
+                     const std::function<void()>& give_up) {
   using std::chrono::nanoseconds;
   constexpr nanoseconds kGrace = std::chrono::seconds(5), kAgain = std::chrono::seconds(1);
   constexpr nanoseconds kShortest = std::chrono::milliseconds(10);
@@ -39,11 +46,13 @@ void Deadline::watch(std::chrono::nanoseconds most, const Spent& spent,
     return ended_.wait_for(lock, time, [&] { return done_; });
   };
   for (nanoseconds left = most - spent(); left > nanoseconds::zero(); left = most - spent())
-    if (ended_within(std::max(left, kShortest))) return;
+    if (ended_within(std::max(left, kShortest)))
+      return;
   over_ = true;
   for (nanoseconds waited{}; waited < kGrace; waited += kAgain) {
     interrupt();
-    if (ended_within(kAgain)) return;
+    if (ended_within(kAgain))
+      return;
   }
   give_up();
   ended_.wait(lock, [&] { return done_; });
@@ -55,7 +64,8 @@ bool Deadline::over() {
     done_ = true;
   }
   ended_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable())
+    thread_.join();
   return over_;
 }
 

@@ -20,7 +20,9 @@ class Deadline {
   /// Once `spent` exceeds `most`: `interrupt`, again and again, because the first may come before
   /// there is anything to interrupt; and five seconds later `give_up`, where what is interrupted
   /// does not listen. Both on another thread.
-  Deadline(std::chrono::nanoseconds most, Spent spent, std::function<void()> interrupt,
+  Deadline(std::chrono::nanoseconds most,
+           Spent spent,
+           std::function<void()> interrupt,
            std::function<void()> give_up);
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
@@ -29,8 +31,10 @@ class Deadline {
   bool over();
 
  private:
-  void watch(std::chrono::nanoseconds most, const Spent& spent,
-             const std::function<void()>& interrupt, const std::function<void()>& give_up);
+  void watch(std::chrono::nanoseconds most,
+             const Spent& spent,
+             const std::function<void()>& interrupt,
+             const std::function<void()>& give_up);
   std::mutex mutex_;
   std::condition_variable ended_;
   bool done_ = false, over_ = false;

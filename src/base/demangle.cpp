@@ -36,12 +36,14 @@ std::mutex g_one_at_a_time;
 
 void append(const char* piece, std::size_t size, void* opaque) {
   Text& text = *static_cast<Text*>(opaque);
-  if (text.plain.size() + size > text.most) ::siglongjmp(text.leave, 1);
+  if (text.plain.size() + size > text.most)
+    ::siglongjmp(text.leave, 1);
   text.plain.append(piece, size);  // within what was reserved
 }
 
 void on_time(int) {
-  if (late != nullptr) ::siglongjmp(*late, 1);
+  if (late != nullptr)
+    ::siglongjmp(*late, 1);
 }
 
 /// Of this thread's own time: a busy machine does not shorten it. The signal is ours only while it
@@ -67,9 +69,11 @@ class TimeLimit {
   TimeLimit(const TimeLimit&) = delete;
   TimeLimit& operator=(const TimeLimit&) = delete;
   ~TimeLimit() {
-    if (made_) ::timer_delete(timer_);  // and what it has sent that did not arrive
+    if (made_)
+      ::timer_delete(timer_);  // and what it has sent that did not arrive
     ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
-    if (handled_) ::sigaction(kSignal, &old_, nullptr);
+    if (handled_)
+      ::sigaction(kSignal, &old_, nullptr);
   }
   [[nodiscard]] bool running() const { return running_; }
 
@@ -86,9 +90,11 @@ bool is_rust(const std::string& mangled) {
 }
 
 bool print(const std::string& mangled, Text& text) {
-  if (sigsetjmp(text.leave, 1) != 0) return false;
+  if (sigsetjmp(text.leave, 1) != 0)
+    return false;
   // Rust's own (_R...), and its older ones, which are C++ names with a hash behind them.
-  if (::rust_demangle_callback(mangled.c_str(), DMGL_PARAMS, append, &text) != 0) return true;
+  if (::rust_demangle_callback(mangled.c_str(), DMGL_PARAMS, append, &text) != 0)
+    return true;
   text.plain.clear();
   return !is_rust(mangled) && ::cplus_demangle_v3_callback(
                                   mangled.c_str(), DMGL_PARAMS | DMGL_TYPES, append, &text) != 0;
@@ -98,7 +104,8 @@ bool print_in_time(const std::string& mangled, Text& text) {
   static std::atomic<int> in_vain = 0;
   sigjmp_buf too_late;
   const TimeLimit timer(in_vain < kMostInVain ? kPatience_ns : kLeast_ns);
-  if (!timer.running()) return false;
+  if (!timer.running())
+    return false;
   if (sigsetjmp(too_late, 1) != 0) {
     late = nullptr;
     ++in_vain;
@@ -113,7 +120,8 @@ bool print_in_time(const std::string& mangled, Text& text) {
 }  // namespace
 
 std::string demangle(const std::string& mangled) {
-  if (!mangled.starts_with("_Z") && !is_rust(mangled)) return mangled;  // "f" is a type too
+  if (!mangled.starts_with("_Z") && !is_rust(mangled))
+    return mangled;  // "f" is a type too
   Text text{{}, std::min(4096 + 32 * mangled.size(), kMostBytes), {}};
   text.plain.reserve(text.most);
   const auto references = std::count(mangled.begin(), mangled.end(), 'S') +
@@ -122,7 +130,8 @@ std::string demangle(const std::string& mangled) {
   // allocates.
   const bool done = references <= kQuick || is_rust(mangled) ? print(mangled, text)
                                                              : print_in_time(mangled, text);
-  if (!done) return mangled;
+  if (!done)
+    return mangled;
   text.plain.shrink_to_fit();
   return std::move(text.plain);
 }

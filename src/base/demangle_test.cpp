@@ -10,7 +10,8 @@ std::string earlier(int n) {
   std::string digits;
   for (int left = n - 1; n > 0; left /= 36) {
     digits.insert(digits.begin(), "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[left % 36]);
-    if (left < 36) break;
+    if (left < 36)
+      break;
   }
   return "S" + digits + "_";
 }
@@ -29,12 +30,14 @@ TEST(Demangle, NamesOfKernels) {
        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
        "std::array<char*, 1ul> "
        ">(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)"}};
-  for (const auto& [mangled, plain] : names) EXPECT_EQ(demangle(mangled), plain);
+  for (const auto& [mangled, plain] : names)
+    EXPECT_EQ(demangle(mangled), plain);
 }
 
 TEST(Demangle, ManyReferencesToTheSameAreNoHarm) {
   std::string name = "_Z1f1A", plain = "f(A";
-  for (int i = 0; i < 60; ++i) name += "S_", plain += ", A";
+  for (int i = 0; i < 60; ++i)
+    name += "S_", plain += ", A";
   EXPECT_EQ(demangle(name), plain + ")");
 }
 
@@ -51,9 +54,11 @@ TEST(Demangle, WhatDoublesItselfStaysAsItIs) {
 /// Arguments behind a conversion are parsed once more a level, and nothing is printed.
 TEST(Demangle, WhatIsParsedAgainAndAgainStaysAsItIs) {
   std::string name = "_Zcv";
-  for (int level = 0; level < 60; ++level) name += "T_I";
+  for (int level = 0; level < 60; ++level)
+    name += "T_I";
   name += std::string(60, 'E') + "v";
-  for (int again = 0; again < 4; ++again) EXPECT_EQ(demangle(name), name);
+  for (int again = 0; again < 4; ++again)
+    EXPECT_EQ(demangle(name), name);
 }
 
 }  // namespace demangle_test

@@ -88,8 +88,10 @@ Result<Api> load() {
       named ? std::vector<std::string>{path} : std::vector<std::string>{beside, "libduckdb.so"};
   for (const std::string& place : places) {
     api.library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (api.library != nullptr) break;
-    if (named) tried = ::dlerror();
+    if (api.library != nullptr)
+      break;
+    if (named)
+      tried = ::dlerror();
   }
   const std::string variable = named ? "RANGESCOPE_DUCKDB" : "";
   if (api.library == nullptr && named)
@@ -100,14 +102,17 @@ Result<Api> load() {
   const auto bind = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
         ::dlsym(api.library, (std::string("duckdb_") + name).c_str()));
-    if (function == nullptr) lacks = std::string("duckdb_") + name;
+    if (function == nullptr)
+      lacks = std::string("duckdb_") + name;
   };
 #define RANGESCOPE_BIND(result, name, ...) bind(api.name, #name);
   RANGESCOPE_DUCKDB(RANGESCOPE_BIND)
 #undef RANGESCOPE_BIND
   if (!lacks.empty())
-    return fail(Code::kToolMissing, "this DuckDB is unknown to rangescope: it lacks " + lacks,
-                variable, kCure);
+    return fail(Code::kToolMissing,
+                "this DuckDB is unknown to rangescope: it lacks " + lacks,
+                variable,
+                kCure);
   return api;
 }
 
@@ -137,11 +142,15 @@ constexpr int kTinyint = 2, kDouble = 11, kHugeint = 16, kDecimal = 19, kTimesta
 Error cannot_print(RawResult* result) {
   for (Index i = 0; i < api()->column_count(result); ++i) {
     const int type = api()->column_type(result, i);
-    if (type > 0 && type <= kTimestampNs) continue;
-    if (type == kUhugeint) continue;
+    if (type > 0 && type <= kTimestampNs)
+      continue;
+    if (type == kUhugeint)
+      continue;
     const std::string name = printable(api()->column_name(result, i));
-    return {Code::kUsage, "column " + name + " holds lists or the like, which are not written",
-            "SQL", "Write it as text: (" + name + ")::varchar"};
+    return {Code::kUsage,
+            "column " + name + " holds lists or the like, which are not written",
+            "SQL",
+            "Write it as text: (" + name + ")::varchar"};
   }
   return {};
 }
@@ -160,7 +169,9 @@ std::string sql_quote(std::string_view text) {
 }
 
 Error took_too_long() {
-  return {Code::kBadData, "the query took longer than it may", "SQL",
+  return {Code::kBadData,
+          "the query took longer than it may",
+          "SQL",
           "Ask for less, or allow more with --timeout"};
 }
 
@@ -178,8 +189,10 @@ struct Duck::Handle {
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
   ~Handle() {
-    if (connection != nullptr) api()->disconnect(&connection);
-    if (database != nullptr) api()->close(&database);
+    if (connection != nullptr)
+      api()->disconnect(&connection);
+    if (database != nullptr)
+      api()->close(&database);
   }
 };
 
@@ -197,11 +210,13 @@ std::string Duck::version() {
 }
 
 Result<Duck> Duck::open(int threads, const std::filesystem::path& temporary) {
-  if (!api()) return tl::make_unexpected(api().error());
+  if (!api())
+    return tl::make_unexpected(api().error());
   void* config = nullptr;
   if (api()->create_config(&config) != kSuccess)
     return fail(Code::kInternal, "DuckDB makes no configuration");
-  if (threads <= 0) threads = std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+  if (threads <= 0)
+    threads = std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
   const std::pair<const char*, std::string> settings[] = {
       {"autoinstall_known_extensions", "false"},
       {"autoload_known_extensions", "false"},
@@ -233,21 +248,25 @@ Result<void> Duck::execute(const std::string& sql) const {
   RawResult raw{};
   const int state = api()->query(handle_->connection, sql.c_str(), &raw);
   Error error;
-  if (state != kSuccess) error = duck_error(api()->result_error(&raw));
+  if (state != kSuccess)
+    error = duck_error(api()->result_error(&raw));
   api()->destroy_result(&raw);
-  if (state == kSuccess) return {};
+  if (state == kSuccess)
+    return {};
   error.where.clear();
   return tl::make_unexpected(std::move(error));
 }
 
 Result<void> Duck::lock(const std::vector<std::filesystem::path>& readable) const {
   std::string list;
-  for (const auto& path : readable) list += (list.empty() ? "" : ", ") + sql_quote(path.string());
+  for (const auto& path : readable)
+    list += (list.empty() ? "" : ", ") + sql_quote(path.string());
   return execute("set allowed_paths = [" + list +
                  "]; set enable_external_access = false; set lock_configuration = true");
 }
 
-Result<DuckRows> Duck::select(const std::string& sql, std::chrono::nanoseconds most,
+Result<DuckRows> Duck::select(const std::string& sql,
+                              std::chrono::nanoseconds most,
                               const std::function<void()>& give_up) const {
   void* statements = nullptr;
   const Index count = api()->extract_statements(handle_->connection, sql.c_str(), &statements);
@@ -270,7 +289,9 @@ Result<DuckRows> Duck::select(const std::string& sql, std::chrono::nanoseconds m
     if (state != kSuccess) {
       error = duck_error(prepared != nullptr ? api()->prepare_error(prepared) : nullptr);
     } else if (api()->prepared_statement_type(prepared) != kSelect) {
-      error = {Code::kUsage, "this is not a SELECT", "SQL",
+      error = {Code::kUsage,
+               "this is not a SELECT",
+               "SQL",
                "Write one SELECT; nothing can be changed here"};
     } else {
       rows.result_ = std::make_shared<DuckRows::Held>();
@@ -280,11 +301,15 @@ Result<DuckRows> Duck::select(const std::string& sql, std::chrono::nanoseconds m
       else
         error = cannot_print(&rows.result_->raw);
     }
-    if (timer.over() && !error.what.empty()) error = took_too_long();
+    if (timer.over() && !error.what.empty())
+      error = took_too_long();
   }
-  if (prepared != nullptr) api()->destroy_prepare(&prepared);
-  if (statements != nullptr) api()->destroy_extracted(&statements);
-  if (!error.what.empty()) return tl::make_unexpected(std::move(error));
+  if (prepared != nullptr)
+    api()->destroy_prepare(&prepared);
+  if (statements != nullptr)
+    api()->destroy_extracted(&statements);
+  if (!error.what.empty())
+    return tl::make_unexpected(std::move(error));
   rows.rows_ = static_cast<std::int64_t>(api()->row_count(&rows.result_->raw));
   rows.cells_.resize(static_cast<std::size_t>(rows.columns()));
   return rows;
@@ -303,10 +328,12 @@ void DuckAppender::Free::operator()(void* appender) const {
   api()->appender_destroy(&appender);
 }
 Result<void> DuckAppender::check(int state) const {
-  if (state == kSuccess) return {};
+  if (state == kSuccess)
+    return {};
   const char* error = handle_ ? api()->appender_error(handle_.get()) : nullptr;
-  return fail(Code::kInternal, std::string("DuckDB takes no row: ") +
-                                   (error != nullptr ? error : "unknown failure"));
+  return fail(
+      Code::kInternal,
+      std::string("DuckDB takes no row: ") + (error != nullptr ? error : "unknown failure"));
 }
 // A failure of a value shows at the end of its row, which then lacks it.
 void DuckAppender::add(std::int64_t value) {
@@ -329,7 +356,8 @@ Result<void> DuckAppender::finish() {
 }
 
 Result<bool> DuckRows::step() {
-  if (++row_ >= rows_) return false;
+  if (++row_ >= rows_)
+    return false;
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     char* value = api()->value_varchar(&result_->raw, i, static_cast<Index>(row_));
     cells_[i] = value != nullptr ? std::optional<std::string>(value) : std::nullopt;

@@ -85,7 +85,8 @@ class Duck {
   /// kUsage for what is not one SELECT, or is wrong; kBadData for files that are not as they should
   /// be, and when the time or the memory is over. `give_up`: called where DuckDB goes on in spite
   /// of that, inside of a function.
-  [[nodiscard]] Result<DuckRows> select(const std::string& sql, std::chrono::nanoseconds most,
+  [[nodiscard]] Result<DuckRows> select(const std::string& sql,
+                                        std::chrono::nanoseconds most,
                                         const std::function<void()>& give_up) const;
 
  private:

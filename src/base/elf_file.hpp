@@ -44,7 +44,8 @@ class ElfFile {
   [[nodiscard]] std::optional<std::uint64_t> symbol_value(std::string_view name) const;
 
   /// "" where it is larger than `most`, or not all there.
-  [[nodiscard]] std::string read(std::uint64_t offset, std::uint64_t bytes,
+  [[nodiscard]] std::string read(std::uint64_t offset,
+                                 std::uint64_t bytes,
                                  std::uint64_t most = kMostTable) const;
 
  private:

@@ -60,7 +60,9 @@ TEST(ElfFile, WhatIsNoElfFileHasNothing) {
   const TemporaryFolder folder("rangescope-elf");
   const std::string text = folder.path() / "text";
   std::ofstream(text) << "no ELF file, but longer than the head of one would have to be, by far";
-  for (const std::string& path : {text, folder.path().string(), std::string("/dev/zero"),
+  for (const std::string& path : {text,
+                                  folder.path().string(),
+                                  std::string("/dev/zero"),
                                   (folder.path() / "missing").string()}) {
     const ElfFile file(path);
     EXPECT_FALSE(file.is_elf()) << path;

@@ -26,11 +26,13 @@ template <std::size_t Cells>
 [[nodiscard]] std::vector<std::array<std::string_view, Cells>> rows(std::string_view table) {
   std::vector<std::array<std::string_view, Cells>> out;
   for (const std::string_view line : split(table, '\n')) {
-    if (line.empty() || line.starts_with("//")) continue;
+    if (line.empty() || line.starts_with("//"))
+      continue;
     auto& row = out.emplace_back();
     std::size_t cell = 0;
     for (const std::string_view text : split(line, '\t'))
-      if (cell < Cells) row[cell++] = text;
+      if (cell < Cells)
+        row[cell++] = text;
   }
   return out;
 }
@@ -51,7 +53,8 @@ template <std::size_t Cells>
 /// The place of `word` among `words`; their number where it is none.
 [[nodiscard]] constexpr std::size_t place_of(std::string_view word, const auto& words) {
   std::size_t place = 0;
-  while (place < std::size(words) && std::string_view(words[place]) != word) ++place;
+  while (place < std::size(words) && std::string_view(words[place]) != word)
+    ++place;
   return place;
 }
 

@@ -27,7 +27,8 @@ class FormulaParser {
   Result<Formula> parse() {
     const bool good = sum(0) && (skip(), at_ == text_.size() || refuse("unexpected character"));
     if (!good) {
-      return fail(Code::kConfig, "formula '" + std::string(text_) + "': " + error_,
+      return fail(Code::kConfig,
+                  "formula '" + std::string(text_) + "': " + error_,
                   "column " + std::to_string(at_ + 1),
                   "Use + - * / ( ) min max, numbers and names.");
     }
@@ -39,7 +40,8 @@ class FormulaParser {
   using Op = Formula::Op;
 
   bool refuse(std::string why) {
-    if (error_.empty()) error_ = std::move(why);
+    if (error_.empty())
+      error_ = std::move(why);
     return false;
   }
   void skip() {
@@ -48,7 +50,8 @@ class FormulaParser {
   }
   bool take(char c) {
     skip();
-    if (at_ == text_.size() || text_[at_] != c) return false;
+    if (at_ == text_.size() || text_[at_] != c)
+      return false;
     ++at_;
     return true;
   }
@@ -58,7 +61,8 @@ class FormulaParser {
   bool emit(Op op, double number = 0, std::size_t name = 0) {
     formula_.steps_.push_back({op, number, name});
     if (op == Op::kNumber || op == Op::kName) {
-      if (++height_ > kDeepest) return refuse("nested too deeply");
+      if (++height_ > kDeepest)
+        return refuse("nested too deeply");
     } else if (op != Op::kNegate) {
       --height_;
     }
@@ -66,49 +70,63 @@ class FormulaParser {
   }
 
   bool sum(std::size_t depth) {
-    if (depth > kDeepest) return refuse("nested too deeply");
-    if (!product(depth)) return false;
+    if (depth > kDeepest)
+      return refuse("nested too deeply");
+    if (!product(depth))
+      return false;
     for (;;) {
       const bool add = take('+');
-      if (!add && !take('-')) return true;
-      if (!product(depth) || !emit(add ? Op::kAdd : Op::kSubtract)) return false;
+      if (!add && !take('-'))
+        return true;
+      if (!product(depth) || !emit(add ? Op::kAdd : Op::kSubtract))
+        return false;
     }
   }
 
   bool product(std::size_t depth) {
-    if (!unary(depth)) return false;
+    if (!unary(depth))
+      return false;
     for (;;) {
       const bool multiply = take('*');
-      if (!multiply && !take('/')) return true;
-      if (!unary(depth) || !emit(multiply ? Op::kMultiply : Op::kDivide)) return false;
+      if (!multiply && !take('/'))
+        return true;
+      if (!unary(depth) || !emit(multiply ? Op::kMultiply : Op::kDivide))
+        return false;
     }
   }
 
   bool unary(std::size_t depth) {
-    if (take('-')) return atom(depth) && emit(Op::kNegate);
+    if (take('-'))
+      return atom(depth) && emit(Op::kNegate);
     return atom(depth);
   }
 
   bool atom(std::size_t depth) {
-    if (take('(')) return sum(depth + 1) && expect(')');
+    if (take('('))
+      return sum(depth + 1) && expect(')');
     skip();
-    if (at_ == text_.size()) return refuse("ends where a value is expected");
-    if (is_digit(text_[at_]) || text_[at_] == '.') return number();
-    if (!starts_name(text_[at_])) return refuse("expected a number, a name or '('");
+    if (at_ == text_.size())
+      return refuse("ends where a value is expected");
+    if (is_digit(text_[at_]) || text_[at_] == '.')
+      return number();
+    if (!starts_name(text_[at_]))
+      return refuse("expected a number, a name or '('");
     const std::size_t first = at_;
     while (at_ < text_.size() &&
            (starts_name(text_[at_]) || is_digit(text_[at_]) || text_[at_] == '.'))
       ++at_;
     const std::string name(text_.substr(first, at_ - first));
     if (take('(')) {
-      if (name != "min" && name != "max") return refuse("unknown function '" + name + "'");
+      if (name != "min" && name != "max")
+        return refuse("unknown function '" + name + "'");
       return sum(depth + 1) && expect(',') && sum(depth + 1) && expect(')') &&
              emit(name == "min" ? Op::kMin : Op::kMax);
     }
     auto& names = formula_.names_;
     const auto found = std::find(names.begin(), names.end(), name);
     const auto index = static_cast<std::size_t>(found - names.begin());
-    if (found == names.end()) names.push_back(name);
+    if (found == names.end())
+      names.push_back(name);
     return emit(Op::kName, 0, index);
   }
 
@@ -116,7 +134,8 @@ class FormulaParser {
     double value = 0;
     const auto [end, error] =
         std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error != std::errc{}) return refuse("not a number");
+    if (error != std::errc{})
+      return refuse("not a number");
     at_ = static_cast<std::size_t>(end - text_.data());
     return emit(Op::kNumber, value);
   }
@@ -140,7 +159,8 @@ std::optional<double> Formula::evaluate(const Lookup& lookup) const {
       case Op::kNumber: stack[top++] = step.number; continue;
       case Op::kName: {
         const auto value = lookup(names_[step.name]);
-        if (!value) return std::nullopt;
+        if (!value)
+          return std::nullopt;
         stack[top++] = *value;
         continue;
       }
@@ -154,7 +174,8 @@ std::optional<double> Formula::evaluate(const Lookup& lookup) const {
       case Op::kSubtract: left -= right; break;
       case Op::kMultiply: left *= right; break;
       case Op::kDivide:
-        if (right == 0) return std::nullopt;
+        if (right == 0)
+          return std::nullopt;
         left /= right;
         break;
       case Op::kMin: left = std::min(left, right); break;
@@ -162,7 +183,8 @@ std::optional<double> Formula::evaluate(const Lookup& lookup) const {
       default: break;
     }
   }
-  if (top != 1 || !std::isfinite(stack[0])) return std::nullopt;
+  if (top != 1 || !std::isfinite(stack[0]))
+    return std::nullopt;
   return stack[0];
 }
 

@@ -10,7 +10,8 @@ std::optional<double> value(std::string_view text,
                             const std::map<std::string, double, std::less<>>& names = {}) {
   const auto formula = Formula::parse(text);
   EXPECT_TRUE(formula) << to_string(formula.error());
-  if (!formula) return std::nullopt;
+  if (!formula)
+    return std::nullopt;
   return formula->evaluate([&](std::string_view name) -> std::optional<double> {
     const auto found = names.find(name);
     return found == names.end() ? std::nullopt : std::optional(found->second);
@@ -41,9 +42,12 @@ TEST(Formula, ListsItsNamesOnce) {
 }
 
 TEST(Formula, RefusesWithTheColumn) {
-  const std::map<std::string, std::string> wrong = {{"1 +", "column 4"},  {"(1", "column 3"},
-                                                    {"1 1", "column 3"},  {"", "column 1"},
-                                                    {"f(1)", "column 3"}, {"a $ b", "column 3"}};
+  const std::map<std::string, std::string> wrong = {{"1 +", "column 4"},
+                                                    {"(1", "column 3"},
+                                                    {"1 1", "column 3"},
+                                                    {"", "column 1"},
+                                                    {"f(1)", "column 3"},
+                                                    {"a $ b", "column 3"}};
   for (const auto& [text, where] : wrong) {
     const auto formula = Formula::parse(text);
     ASSERT_FALSE(formula) << text;

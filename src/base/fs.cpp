@@ -20,7 +20,8 @@
 namespace rangescope::base {
 
 Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ >= 0)
+    ::close(fd_);
 }
 
 namespace {
@@ -31,7 +32,8 @@ std::string reason() {
 
 Result<int> open_for_reading(const std::filesystem::path& path, int more_flags = 0) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | more_flags);
-  if (fd >= 0) return fd;
+  if (fd >= 0)
+    return fd;
   const Code code = errno == EACCES || errno == EPERM ? Code::kPermission : Code::kNoInput;
   return fail(code, "cannot open the file: " + reason(), path.string());
 }
@@ -41,26 +43,34 @@ Result<int> open_for_reading(const std::filesystem::path& path, int more_flags =
 /// trace_pipe): others do not know it.
 Result<int> open_regular(const std::filesystem::path& path, struct stat& status) {
   const auto fd = open_for_reading(path, O_NONBLOCK | O_NOCTTY);
-  if (!fd || (::fstat(*fd, &status) == 0 && S_ISREG(status.st_mode))) return fd;
+  if (!fd || (::fstat(*fd, &status) == 0 && S_ISREG(status.st_mode)))
+    return fd;
   ::close(*fd);
   return fail(Code::kNoInput, "is not a regular file", path.string());
 }
 
 /// Pieces of a file until it ends or `piece` returns false.
-Result<void> read_open(int fd, const std::filesystem::path& path, std::string& buffer,
+Result<void> read_open(int fd,
+                       const std::filesystem::path& path,
+                       std::string& buffer,
                        const std::function<bool(std::string_view)>& piece) {
   for (;;) {
     const ssize_t n = ::read(fd, buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EINTR)
+      continue;
     if (n < 0 && errno == EAGAIN)
       return fail(Code::kNoInput, "gives nothing now, and reading it would wait", path.string());
-    if (n < 0) return fail(Code::kIo, "reading failed: " + reason(), path.string());
-    if (n == 0 || !piece({buffer.data(), static_cast<std::size_t>(n)})) return {};
+    if (n < 0)
+      return fail(Code::kIo, "reading failed: " + reason(), path.string());
+    if (n == 0 || !piece({buffer.data(), static_cast<std::size_t>(n)}))
+      return {};
   }
 }
 
 /// `expected`: bytes that it probably has.
-Result<std::string> read_from(int fd, const std::filesystem::path& path, std::size_t most,
+Result<std::string> read_from(int fd,
+                              const std::filesystem::path& path,
+                              std::size_t most,
                               std::size_t expected = 0) {
   const Descriptor file(fd);
   std::string bytes, buffer(std::min(std::size_t{64 * 1024}, most), '\0');
@@ -77,8 +87,10 @@ tl::unexpected<Error> cannot_write(const std::filesystem::path& path) {
   const Code code =
       errno == EACCES || errno == EPERM || errno == EROFS ? Code::kPermission : Code::kIo;
   std::string hint;
-  if (errno == EFBIG) hint = "Raise the limit on the size of files: ulimit -f unlimited";
-  if (errno == ENOSPC || errno == EDQUOT) hint = "Free some space, or write elsewhere";
+  if (errno == EFBIG)
+    hint = "Raise the limit on the size of files: ulimit -f unlimited";
+  if (errno == ENOSPC || errno == EDQUOT)
+    hint = "Free some space, or write elsewhere";
   return fail(code, "cannot write the file: " + reason(), path.string(), std::move(hint));
 }
 
@@ -111,16 +123,18 @@ Result<void> read_pieces(const std::filesystem::path& path,
   struct stat status {};
   const Descriptor file(TRY(open_regular(path, status)));
   std::string buffer(1 << 18, '\0');
-  return read_open(file.get(), path, buffer,
-                   [&](std::string_view read) { return piece(read), true; });
+  return read_open(
+      file.get(), path, buffer, [&](std::string_view read) { return piece(read), true; });
 }
 
 namespace {
 
 /// Of one that is no plain file.
 const char* kind_of_file(mode_t mode) {
-  if (S_ISDIR(mode)) return "a folder";
-  if (S_ISLNK(mode)) return "a symbolic link";
+  if (S_ISDIR(mode))
+    return "a folder";
+  if (S_ISLNK(mode))
+    return "a symbolic link";
   return "a device, pipe or socket";
 }
 
@@ -142,7 +156,8 @@ Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
   file.path_ = path;
   auto name = std::make_unique<std::string>(file.target_.string() + ".XXXXXX");
   file.fd_ = Descriptor(::mkostemp(name->data(), O_CLOEXEC));
-  if (file.fd_.get() < 0) return cannot_write(path);
+  if (file.fd_.get() < 0)
+    return cannot_write(path);
   file.temporary_.reset(name.release());
   const mode_t mask = ::umask(0);
   ::umask(mask);
@@ -153,8 +168,10 @@ Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return false;
     bytes.remove_prefix(static_cast<std::size_t>(n));
   }
   return true;
@@ -170,9 +187,12 @@ Result<void> Replacement::write(std::string_view bytes) {
 }
 
 Result<void> Replacement::commit() {
-  if (::fchmod(fd_.get(), mode_) != 0) return cannot_write(path_);
-  if (::close(fd_.release()) != 0) return cannot_write(path_);  // a full disk may show only here
-  if (::rename(temporary_->c_str(), target_.c_str()) != 0) return cannot_write(path_);
+  if (::fchmod(fd_.get(), mode_) != 0)
+    return cannot_write(path_);
+  if (::close(fd_.release()) != 0)
+    return cannot_write(path_);  // a full disk may show only here
+  if (::rename(temporary_->c_str(), target_.c_str()) != 0)
+    return cannot_write(path_);
   delete temporary_.release();
   return {};
 }
@@ -188,9 +208,11 @@ Result<Mapping> Mapping::open(const std::filesystem::path& path) {
   const Descriptor file(TRY(open_regular(path, status)));
   const auto size = static_cast<std::size_t>(status.st_size);
   Mapping mapping;
-  if (size == 0) return mapping;
+  if (size == 0)
+    return mapping;
   void* const data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (data == MAP_FAILED) return fail(Code::kIo, "cannot map the file: " + reason(), path.string());
+  if (data == MAP_FAILED)
+    return fail(Code::kIo, "cannot map the file: " + reason(), path.string());
   mapping.data_ = {static_cast<char*>(data), Unmap{size}};
   return mapping;
 }
@@ -205,7 +227,8 @@ bool runnable(const std::filesystem::path& path) {
 }
 
 std::optional<std::filesystem::path> find_on_path(std::string_view name) {
-  if (name.empty()) return std::nullopt;
+  if (name.empty())
+    return std::nullopt;
   if (name.find('/') != std::string_view::npos) {
     std::filesystem::path path(name);
     return runnable(path) ? std::optional(path) : std::nullopt;
@@ -214,7 +237,8 @@ std::optional<std::filesystem::path> find_on_path(std::string_view name) {
   for (const std::string_view folder :
        split(list == nullptr ? "/usr/local/bin:/usr/bin:/bin" : list, ':')) {
     std::filesystem::path path = std::filesystem::path(folder.empty() ? "." : folder) / name;
-    if (runnable(path)) return path;
+    if (runnable(path))
+      return path;
   }
   return std::nullopt;
 }
@@ -222,7 +246,8 @@ std::optional<std::filesystem::path> find_on_path(std::string_view name) {
 std::filesystem::path self_path() {
   std::error_code error;
   auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) return path;
+  if (!error)
+    return path;
   const auto* started_as =
       reinterpret_cast<const char*>(::getauxval(AT_EXECFN));  // where there is no /proc
   return started_as == nullptr ? path : std::filesystem::weakly_canonical(started_as, error);
@@ -230,7 +255,8 @@ std::filesystem::path self_path() {
 
 std::filesystem::path state_folder() {
   const char* state = std::getenv("XDG_STATE_HOME");
-  if (state != nullptr && *state == '/') return std::filesystem::path(state) / "rangescope";
+  if (state != nullptr && *state == '/')
+    return std::filesystem::path(state) / "rangescope";
   const char* home = std::getenv("HOME");
   if (home != nullptr && *home == '/')
     return std::filesystem::path(home) / ".local/state/rangescope";
@@ -247,7 +273,8 @@ std::string sanitize_component(std::string_view name) {
   }
   if (out.starts_with('.') || out.starts_with('-'))
     out.front() = '_';  // hidden, or an option to `rm *`
-  if (out == name && !out.empty()) return out;
+  if (out == name && !out.empty())
+    return out;
   return fmt::format("{}-{:08x}", out, fnv1a(name) & 0xffffffff);
 }
 

@@ -25,7 +25,8 @@ TEST(Fs, OnlyRegularFilesAreRead) {
 TEST(Fs, WhatLooksLikeAFileAndNeverEndsIsNotWaitedFor) {
   const std::string path = "/proc/kmsg";
   const auto first = read_file(path);  // no message may come between
-  if (!first && first.error().code == Code::kPermission) GTEST_SKIP() << to_string(first.error());
+  if (!first && first.error().code == Code::kPermission)
+    GTEST_SKIP() << to_string(first.error());
   ASSERT_FALSE(first);
   EXPECT_EQ(first.error().code, Code::kNoInput) << to_string(first.error());
   EXPECT_EQ(first.error().where, path);

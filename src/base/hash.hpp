@@ -13,7 +13,8 @@ namespace rangescope::base {
 /// FNV-1a, 64 bit; stable across machines and versions.
 [[nodiscard]] constexpr std::uint64_t fnv1a(std::string_view bytes,
                                             std::uint64_t seed = 14695981039346656037ull) noexcept {
-  for (const char c : bytes) seed = (seed ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  for (const char c : bytes)
+    seed = (seed ^ static_cast<unsigned char>(c)) * 1099511628211ull;
   return seed;
 }
 

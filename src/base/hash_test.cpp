@@ -23,7 +23,8 @@ TEST(Sha256, KnownAnswers) {
 
 TEST(Sha256, SpecialInstructionsAgreeWithPortableCode) {
   std::string bytes(64 * 7, '\0');
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 131 + i / 7);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<char>(i * 131 + i / 7);
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   Sha256State fast = {1, 2, 3, 4, 5, 6, 7, 8}, slow = fast;
   sha256_blocks(fast, data, 7);

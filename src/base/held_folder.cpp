@@ -39,13 +39,15 @@ uid_t owner_here(int folder) {
       ::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   struct stat status {};
   const bool is_made = fd >= 0 && ::fstat(fd, &status) == 0;
-  if (fd >= 0) ::close(fd), ::unlinkat(folder, name.c_str(), 0);
+  if (fd >= 0)
+    ::close(fd), ::unlinkat(folder, name.c_str(), 0);
   return is_made ? status.st_uid : ::geteuid();
 }
 
 /// The innermost held folder of `path`, with the remainder in `rest`; under the lock.
 const Held* holder(const fs::path& path, fs::path& rest) {
-  if (g_held.empty()) return nullptr;
+  if (g_held.empty())
+    return nullptr;
   const fs::path full = whole(path);
   const Held* nearest = nullptr;
   for (const Held& held : g_held) {
@@ -56,7 +58,8 @@ const Held* holder(const fs::path& path, fs::path& rest) {
       continue;
     nearest = &held;
     rest.clear();
-    for (auto part = below; part != full.end(); ++part) rest /= *part;
+    for (auto part = below; part != full.end(); ++part)
+      rest /= *part;
   }
   return nearest;
 }
@@ -71,14 +74,17 @@ void forget(int fd) {
 Result<HeldFolder> HeldFolder::take(const fs::path& path) {
   HeldFolder held;
   const int fd = ::open(in_place(path).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0 && errno == EMFILE) return held;
+  if (fd < 0 && errno == EMFILE)
+    return held;
   if (fd < 0)
     return fail(errno == EACCES ? Code::kPermission : Code::kIo,
-                std::string("cannot open the folder: ") + std::strerror(errno), path.string());
+                std::string("cannot open the folder: ") + std::strerror(errno),
+                path.string());
   held.fd_ = fd;
   struct stat status {};
   const int spare = ::dup(fd);
-  if (spare < 0) return HeldFolder();  // the last descriptor is needed for what is written in it
+  if (spare < 0)
+    return HeldFolder();  // the last descriptor is needed for what is written in it
   ::close(spare);
   bool has_status = ::fstat(fd, &status) == 0;
   if (has_status && status.st_uid == ::geteuid() && (status.st_mode & kOthersWrite) != 0)
@@ -89,7 +95,8 @@ Result<HeldFolder> HeldFolder::take(const fs::path& path) {
   if (!has_status || foreign || (status.st_mode & kOthersWrite) != 0)
     return fail(Code::kPermission,
                 foreign ? "this folder belongs to another user" : "others may write to this folder",
-                path.string(), "Name a folder that only you can write to");
+                path.string(),
+                "Name a folder that only you can write to");
   std::error_code error;
   const std::lock_guard guard(g_guard);
   g_held.push_back({whole(path), fs::absolute(path, error), fd});
@@ -102,7 +109,8 @@ HeldFolder& HeldFolder::operator=(HeldFolder&& other) noexcept {
   return *this;
 }
 HeldFolder::~HeldFolder() {
-  if (fd_ < 0) return;
+  if (fd_ < 0)
+    return;
   forget(fd_);
   ::close(fd_);
 }
@@ -111,9 +119,11 @@ fs::path in_place(const fs::path& path) {
   const std::lock_guard guard(g_guard);
   fs::path rest;
   const Held* held = holder(path, rest);
-  if (held == nullptr) return path;
+  if (held == nullptr)
+    return path;
   const fs::path handle = "/proc/self/fd/" + std::to_string(held->fd);
-  if (::access(handle.c_str(), F_OK) != 0) return path;  // no /proc
+  if (::access(handle.c_str(), F_OK) != 0)
+    return path;  // no /proc
   return handle / (rest.empty() ? "." : rest);
 }
 
@@ -127,7 +137,9 @@ Result<void> still_in_place(const fs::path& path) {
       (::fstat(held->fd, &here) == 0 && ::lstat(held->named.c_str(), &there) == 0 &&
        here.st_dev == there.st_dev && here.st_ino == there.st_ino))
     return {};
-  return fail(Code::kIo, "the folder was moved or replaced meanwhile", held->path.string(),
+  return fail(Code::kIo,
+              "the folder was moved or replaced meanwhile",
+              held->path.string(),
               "Keep it where nobody else renames it: --runs DIR");
 }
 

@@ -68,7 +68,8 @@ TEST_F(HeldFolderTest, WhoMayWriteToIt) {
   EXPECT_EQ(status.st_mode & 0777, 0755u);
   swap();
   EXPECT_FALSE(HeldFolder::take(run_).has_value());  // a link
-  if (::geteuid() != 0) return;
+  if (::geteuid() != 0)
+    return;
   ASSERT_EQ(::chown(old_.c_str(), 65534, 65534), 0);
   const auto theirs = HeldFolder::take(old_);
   ASSERT_FALSE(theirs.has_value());

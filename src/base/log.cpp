@@ -36,11 +36,13 @@ Level log_level() noexcept {
 }
 
 void log(Level level, std::string_view text) {
-  if (static_cast<int>(level) > g_level.load()) return;
+  if (static_cast<int>(level) > g_level.load())
+    return;
   // Messages quote names and files of strangers: nothing but line ends may steer the terminal.
   std::string line(prefix(level));
   for (bool first = true; const std::string_view part : split(text, '\n')) {
-    if (!std::exchange(first, false)) line += '\n';
+    if (!std::exchange(first, false))
+      line += '\n';
     line += elide(printable(part), kWidest);
   }
   line += '\n';
@@ -50,7 +52,8 @@ void log(Level level, std::string_view text) {
 
 void log(const Error& error) {
   std::string text = error.where.empty() ? error.what : error.where + ": " + error.what;
-  if (!error.hint.empty()) text += "\nrangescope: hint: " + error.hint;
+  if (!error.hint.empty())
+    text += "\nrangescope: hint: " + error.hint;
   log(Level::kError, text);
 }
 

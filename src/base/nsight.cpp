@@ -22,7 +22,8 @@ std::vector<fs::path> versioned(const fs::path& parent, std::string_view prefix)
   std::vector<fs::path> out;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(parent, ignored))
-    if (entry.path().filename().string().starts_with(prefix)) out.push_back(entry.path());
+    if (entry.path().filename().string().starts_with(prefix))
+      out.push_back(entry.path());
   std::ranges::sort(out, [](const fs::path& a, const fs::path& b) {
     return ::strverscmp(a.c_str(), b.c_str()) > 0;
   });
@@ -51,10 +52,12 @@ ToolVersion parse_version(std::string_view text) {
       const std::size_t begin = digit;
       while (digit < text.size() && is_digit(text[digit]) && digit - begin < 6)
         *part = *part * 10 + (text[digit++] - '0');
-      if (digit == begin || !point(digit)) break;
+      if (digit == begin || !point(digit))
+        break;
       ++digit;
     }
-    if (version.year >= 2018 && version.year < 2100) return version;
+    if (version.year >= 2018 && version.year < 2100)
+      return version;
   }
   return {};
 }
@@ -78,14 +81,18 @@ ToolSearch tool_search() {
 std::vector<fs::path> find_tools(std::string_view tool, const ToolSearch& search) {
   std::vector<fs::path> out;
   const auto add = [&](const fs::path& path) {
-    if (runnable(path) && std::find(out.begin(), out.end(), path) == out.end()) out.push_back(path);
+    if (runnable(path) && std::find(out.begin(), out.end(), path) == out.end())
+      out.push_back(path);
   };
-  if (!search.configured.empty()) add(search.configured);
+  if (!search.configured.empty())
+    add(search.configured);
   const std::string named = search.variable(tool == "nsys" ? "RANGESCOPE_NSYS" : "RANGESCOPE_NCU");
-  if (!named.empty()) add(named);
+  if (!named.empty())
+    add(named);
   const std::string path = search.variable("PATH");
   for (const std::string_view folder : split(path, ':'))
-    if (!folder.empty()) add(fs::path(folder) / tool);
+    if (!folder.empty())
+      add(fs::path(folder) / tool);
   const fs::path& root = search.root;
   if (tool == "nsys") {
     for (const fs::path& version : versioned(root / "opt/nvidia/nsight-systems", "2")) {
@@ -104,13 +111,15 @@ std::vector<fs::path> find_tools(std::string_view tool, const ToolSearch& search
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
     if (const std::string given = search.variable(name); !given.empty())
       toolkits.emplace_back(given);
-  for (const fs::path& kit : versioned(root / "usr/local", "cuda")) toolkits.push_back(kit);
+  for (const fs::path& kit : versioned(root / "usr/local", "cuda"))
+    toolkits.push_back(kit);
   for (const fs::path& kit : toolkits) {
     add(kit / "bin" / tool);
     for (const fs::path& version :
          versioned(kit, tool == "nsys" ? "nsight-systems" : "nsight-compute")) {
       add(version / (tool == "nsys" ? "bin/nsys" : "ncu"));
-      if (tool == "nsys") add(version / "target-linux-x64/nsys");
+      if (tool == "nsys")
+        add(version / "target-linux-x64/nsys");
     }
   }
   if (tool == "nsys") {
@@ -136,7 +145,8 @@ std::optional<fs::path> find_importer(const fs::path& nsys) {
   const auto in = [](const fs::path& folder) { return folder / "QdstrmImporter"; };
   for (const fs::path& link : links) {
     fs::path folder = link.parent_path();
-    if (runnable(in(folder))) return in(folder);
+    if (runnable(in(folder)))
+      return in(folder);
     for (int up = 0; up < 4 && folder.has_relative_path() && folder != "/usr";
          ++up, folder = folder.parent_path()) {
       std::vector<fs::path> hosts = versioned(folder, "host-linux");
@@ -147,7 +157,8 @@ std::optional<fs::path> find_importer(const fs::path& nsys) {
         hosts.push_back(std::move(desktop));
       hosts.push_back(folder / "nsight-systems" / "host-linux-x64");
       for (const fs::path& host : hosts)
-        if (runnable(in(host))) return in(host);
+        if (runnable(in(host)))
+          return in(host);
     }
   }
   return std::nullopt;

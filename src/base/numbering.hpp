@@ -19,8 +19,10 @@ class Numbering {
  public:
   /// The number of `key`, given when it is new.
   std::uint32_t number(const Key& key) {
-    if (last_ < keys_.size() && equal(keys_[last_], key)) return last_;
-    if (keys_.size() * 2 >= slots_.size()) grow();
+    if (last_ < keys_.size() && equal(keys_[last_], key))
+      return last_;
+    if (keys_.size() * 2 >= slots_.size())
+      grow();
     std::uint32_t& slot = slots_[place_of(key)];
     if (slot == 0) {
       keys_.push_back(key);
@@ -42,7 +44,8 @@ class Numbering {
   [[nodiscard]] std::size_t place_of(const Key& key) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t at = hash(key) & mask;
-    while (slots_[at] != 0 && !equal(keys_[slots_[at] - 1], key)) at = (at + 1) & mask;
+    while (slots_[at] != 0 && !equal(keys_[slots_[at] - 1], key))
+      at = (at + 1) & mask;
     return at;
   }
   static std::size_t hash(const Key& key) {

@@ -24,34 +24,42 @@ constexpr int kPollFailed = 0, kPollReading = 1, kPollWriting = 2, kPollOk = 3;
 constexpr int kCommandOk = 1, kTuplesOk = 2, kNonFatal = 6, kFatal = 7, kSingleTuple = 9;
 
 // Result, name behind PQ, arguments.
-#define RANGESCOPE_LIBPQ(FUNCTION)                                                             \
-  FUNCTION(ConnectOption*, conninfoParse, const char*, char**)                                 \
-  FUNCTION(void, conninfoFree, ConnectOption*)                                                 \
-  FUNCTION(void*, connectStartParams, const char* const*, const char* const*, int)             \
-  FUNCTION(int, connectPoll, void*)                                                            \
-  FUNCTION(int, socket, const void*)                                                           \
-  FUNCTION(int, setnonblocking, void*, int)                                                    \
-  FUNCTION(int, status, const void*)                                                           \
-  FUNCTION(char*, errorMessage, const void*)                                                   \
-  FUNCTION(void, finish, void*)                                                                \
-  FUNCTION(char*, host, const void*)                                                           \
-  FUNCTION(char*, port, const void*)                                                           \
-  FUNCTION(char*, db, const void*)                                                             \
-  FUNCTION(void*, setNoticeProcessor, void*, void (*)(void*, const char*), void*)              \
-  FUNCTION(int, sendQueryParams, void*, const char*, int, const unsigned*, const char* const*, \
-           const int*, const int*, int)                                                        \
-  FUNCTION(int, setSingleRowMode, void*)                                                       \
-  FUNCTION(int, consumeInput, void*)                                                           \
-  FUNCTION(int, flush, void*)                                                                  \
-  FUNCTION(int, isBusy, void*)                                                                 \
-  FUNCTION(void*, getResult, void*)                                                            \
-  FUNCTION(int, resultStatus, const void*)                                                     \
-  FUNCTION(char*, resultErrorField, const void*, int)                                          \
-  FUNCTION(int, ntuples, const void*)                                                          \
-  FUNCTION(int, nfields, const void*)                                                          \
-  FUNCTION(int, getisnull, const void*, int, int)                                              \
-  FUNCTION(char*, getvalue, const void*, int, int)                                             \
-  FUNCTION(int, getlength, const void*, int, int)                                              \
+#define RANGESCOPE_LIBPQ(FUNCTION)                                                 \
+  FUNCTION(ConnectOption*, conninfoParse, const char*, char**)                     \
+  FUNCTION(void, conninfoFree, ConnectOption*)                                     \
+  FUNCTION(void*, connectStartParams, const char* const*, const char* const*, int) \
+  FUNCTION(int, connectPoll, void*)                                                \
+  FUNCTION(int, socket, const void*)                                               \
+  FUNCTION(int, setnonblocking, void*, int)                                        \
+  FUNCTION(int, status, const void*)                                               \
+  FUNCTION(char*, errorMessage, const void*)                                       \
+  FUNCTION(void, finish, void*)                                                    \
+  FUNCTION(char*, host, const void*)                                               \
+  FUNCTION(char*, port, const void*)                                               \
+  FUNCTION(char*, db, const void*)                                                 \
+  FUNCTION(void*, setNoticeProcessor, void*, void (*)(void*, const char*), void*)  \
+  FUNCTION(int,                                                                    \
+           sendQueryParams,                                                        \
+           void*,                                                                  \
+           const char*,                                                            \
+           int,                                                                    \
+           const unsigned*,                                                        \
+           const char* const*,                                                     \
+           const int*,                                                             \
+           const int*,                                                             \
+           int)                                                                    \
+  FUNCTION(int, setSingleRowMode, void*)                                           \
+  FUNCTION(int, consumeInput, void*)                                               \
+  FUNCTION(int, flush, void*)                                                      \
+  FUNCTION(int, isBusy, void*)                                                     \
+  FUNCTION(void*, getResult, void*)                                                \
+  FUNCTION(int, resultStatus, const void*)                                         \
+  FUNCTION(char*, resultErrorField, const void*, int)                              \
+  FUNCTION(int, ntuples, const void*)                                              \
+  FUNCTION(int, nfields, const void*)                                              \
+  FUNCTION(int, getisnull, const void*, int, int)                                  \
+  FUNCTION(char*, getvalue, const void*, int, int)                                 \
+  FUNCTION(int, getlength, const void*, int, int)                                  \
   FUNCTION(void, clear, void*)
 
 struct Libpq {
@@ -66,7 +74,8 @@ Result<Libpq> load_libpq() {
   pq.library = ::dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
   bool is_complete = pq.library != nullptr;
   const auto bind = [&](auto& function, const char* name) {
-    if (!is_complete) return;
+    if (!is_complete)
+      return;
     function =
         reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(pq.library, name));
     is_complete = function != nullptr;
@@ -74,8 +83,11 @@ Result<Libpq> load_libpq() {
 #define RANGESCOPE_BIND(result, name, ...) bind(pq.name, "PQ" #name);
   RANGESCOPE_LIBPQ(RANGESCOPE_BIND)
 #undef RANGESCOPE_BIND
-  if (is_complete) return pq;
-  return fail(Code::kToolMissing, "there is no libpq here, which talks to PostgreSQL", "libpq.so.5",
+  if (is_complete)
+    return pq;
+  return fail(Code::kToolMissing,
+              "there is no libpq here, which talks to PostgreSQL",
+              "libpq.so.5",
               "Install it: apt-get install libpq5");
 }
 
@@ -110,10 +122,15 @@ Result<int> check_address(const std::string& url) {
   }
   libpq()->conninfoFree(options);
   if (secret)
-    return fail(Code::kUsage, "a password does not belong on a command line", "postgresql://...",
+    return fail(Code::kUsage,
+                "a password does not belong on a command line",
+                "postgresql://...",
                 "Leave it out of the address, and put it into ~/.pgpass or PGPASSWORD");
-  if (sound) return static_cast<int>(seconds);
-  return fail(Code::kUsage, "libpq cannot read this database address", "postgresql://...",
+  if (sound)
+    return static_cast<int>(seconds);
+  return fail(Code::kUsage,
+              "libpq cannot read this database address",
+              "postgresql://...",
               "Write postgresql://user@host:5432/database");
 }
 
@@ -129,15 +146,20 @@ class Allowance {
     const auto until = std::min(end_, Clock::now() + silence_);
     for (;;) {
       const auto now = Clock::now();
-      if (now >= until) return "the server does not answer";
+      if (now >= until)
+        return "the server does not answer";
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
       const int ready = ::poll(&wanted, 1, static_cast<int>(std::min<std::int64_t>(left, 1 << 30)));
-      if (ready < 0 && errno != EINTR) return std::string("no answer: ") + std::strerror(errno);
-      if (ready > 0) break;
+      if (ready < 0 && errno != EINTR)
+        return std::string("no answer: ") + std::strerror(errno);
+      if (ready > 0)
+        break;
     }
     int arrived = 0;
-    if (::ioctl(socket, FIONREAD, &arrived) != 0 || arrived < 0) arrived = 0;
-    if (take(static_cast<std::size_t>(arrived))) return "";
+    if (::ioctl(socket, FIONREAD, &arrived) != 0 || arrived < 0)
+      arrived = 0;
+    if (take(static_cast<std::size_t>(arrived)))
+      return "";
     return "the server sends more than an answer can be";
   }
   bool take(std::size_t bytes) {
@@ -154,23 +176,28 @@ class Allowance {
 };
 
 /// As PQconnectdb, whose connect_timeout a server that never stops sending outlasts.
-std::string finish_connecting(void* connection, const Postgres::Limits& limits,
+std::string finish_connecting(void* connection,
+                              const Postgres::Limits& limits,
                               std::chrono::milliseconds patience) {
   Allowance allowance(patience, patience, limits.bytes);
   for (int state = kPollWriting; state != kPollOk;) {
     const auto why =
         allowance.wait(libpq()->socket(connection), state == kPollReading ? POLLIN : POLLOUT);
-    if (!why.empty()) return why;
+    if (!why.empty())
+      return why;
     state = libpq()->connectPoll(connection);
-    if (state == kPollFailed) return message_of(libpq()->errorMessage(connection));
+    if (state == kPollFailed)
+      return message_of(libpq()->errorMessage(connection));
   }
   return {};
 }
 
 /// Without what may be secret: a socket's folder, or host and port, and the database.
-std::string address_text(const std::string& host, const std::string& port,
+std::string address_text(const std::string& host,
+                         const std::string& port,
                          const std::string& database) {
-  if (host.starts_with('/')) return "postgresql:///" + database + "?host=" + host;
+  if (host.starts_with('/'))
+    return "postgresql:///" + database + "?host=" + host;
   const std::string with_port = port.empty() ? host : host + ":" + port;
   return "postgresql://" + with_port + "/" + database;
 }
@@ -186,8 +213,11 @@ Error connection_error(const std::string& message, const std::string& address) {
     hint =
         "Check sslmode and sslrootcert of the address: the server's certificate must come from "
         "that CA";
-  if (is_refused) hint = "Put the password into ~/.pgpass or PGPASSWORD";
-  return {is_refused ? Code::kPermission : Code::kNoInput, "no connection: " + message, address,
+  if (is_refused)
+    hint = "Put the password into ~/.pgpass or PGPASSWORD";
+  return {is_refused ? Code::kPermission : Code::kNoInput,
+          "no connection: " + message,
+          address,
           std::move(hint)};
 }
 
@@ -202,20 +232,22 @@ bool Postgres::is_address(std::string_view text) {
 }
 
 Result<Postgres> Postgres::connect(const std::string& url, const Limits& limits) {
-  if (!libpq()) return tl::make_unexpected(libpq().error());
+  if (!libpq())
+    return tl::make_unexpected(libpq().error());
   const int seconds = TRY(check_address(url));
   const auto patience = seconds > 0 ? std::chrono::seconds(seconds) : limits.connect;
   // The URL overrides what precedes it. A host that is silent makes room for the next one of the
   // address.
   const std::string silent = std::to_string(patience.count() / 2);
-  const char* const keys[] = {"tcp_user_timeout", "dbname", "client_encoding",
-                              "fallback_application_name", nullptr};
+  const char* const keys[] = {
+      "tcp_user_timeout", "dbname", "client_encoding", "fallback_application_name", nullptr};
   const char* const values[] = {silent.c_str(), url.c_str(), "UTF8", "rangescope", nullptr};
   Postgres made;
   made.limits_ = limits;
   made.handle_.reset(libpq()->connectStartParams(keys, values, 1));
   void* const handle = made.handle_.get();
-  if (handle == nullptr) return fail(Code::kInternal, "libpq makes no connection");
+  if (handle == nullptr)
+    return fail(Code::kInternal, "libpq makes no connection");
   libpq()->setNoticeProcessor(
       handle, [](void*, const char*) {}, nullptr);
   const bool begun = libpq()->status(handle) != kConnectionBad;
@@ -240,21 +272,30 @@ Result<void> Postgres::transaction(const std::function<Result<void>()>& work) co
   });
   const auto worked = done ? work() : Result<void>(fail(std::move(done)));
   auto ended = query(worked ? "commit" : "rollback");
-  if (!worked) return worked;
+  if (!worked)
+    return worked;
   return ended ? Result<void>() : fail(std::move(ended));
 }
 
-Result<Postgres::Rows> Postgres::query(const std::string& sql, const std::vector<Value>& values,
+Result<Postgres::Rows> Postgres::query(const std::string& sql,
+                                       const std::vector<Value>& values,
                                        std::size_t fields) const {
   const Libpq& pq = *libpq();
   void* const handle = handle_.get();
   std::vector<const char*> texts;
-  for (const Value& value : values) texts.push_back(value ? value->c_str() : nullptr);
+  for (const Value& value : values)
+    texts.push_back(value ? value->c_str() : nullptr);
   const auto broken = [&](const std::string& what, Code code = Code::kIo) {
     return fail(code, what, name_);
   };
-  if (pq.sendQueryParams(handle, sql.c_str(), static_cast<int>(texts.size()), nullptr, texts.data(),
-                         nullptr, nullptr, 0) == 0)
+  if (pq.sendQueryParams(handle,
+                         sql.c_str(),
+                         static_cast<int>(texts.size()),
+                         nullptr,
+                         texts.data(),
+                         nullptr,
+                         nullptr,
+                         0) == 0)
     return broken(message_of(pq.errorMessage(handle)));
   pq.setSingleRowMode(handle);
   Allowance allowance(limits_.answer, limits_.silence, limits_.bytes), rows_allowed = allowance;
@@ -266,12 +307,14 @@ Result<Postgres::Rows> Postgres::query(const std::string& sql, const std::vector
          unsent = pq.flush(handle)) {
       const auto why = allowance.wait(pq.socket(handle),
                                       static_cast<short>(POLLIN | (unsent > 0 ? POLLOUT : 0)));
-      if (!why.empty()) return broken(why);
+      if (!why.empty())
+        return broken(why);
       if (unsent < 0 || pq.consumeInput(handle) == 0)
         return broken(message_of(pq.errorMessage(handle)));
     }
     const std::unique_ptr<void, void (*)(void*)> result(pq.getResult(handle), pq.clear);
-    if (!result) break;
+    if (!result)
+      break;
     const int status = pq.resultStatus(result.get());
     if (status == kNonFatal || status == kFatal) {
       const char* state = pq.resultErrorField(result.get(), kSqlState);
@@ -301,11 +344,13 @@ Result<Postgres::Rows> Postgres::query(const std::string& sql, const std::vector
               static_cast<std::size_t>(pq.getlength(result.get(), r, f)));
         size += sizeof(Value) + row[static_cast<std::size_t>(f)].value_or("").size();
       }
-      if (!rows_allowed.take(size)) return broken("the server sends more than an answer can be");
+      if (!rows_allowed.take(size))
+        return broken("the server sends more than an answer can be");
       rows.push_back(std::move(row));
     }
   }
-  if (failure) return tl::make_unexpected(std::move(*failure));
+  if (failure)
+    return tl::make_unexpected(std::move(*failure));
   return rows;
 }
 
@@ -313,9 +358,11 @@ Result<std::vector<Postgres::Value>> Postgres::row(const std::string& sql,
                                                    const std::vector<Value>& values,
                                                    std::size_t fields) const {
   auto rows = TRY(query(sql, values, fields));
-  if (rows.size() == 1) return std::move(rows.front());
+  if (rows.size() == 1)
+    return std::move(rows.front());
   return fail(Code::kBadData,
-              "the server answers with " + std::to_string(rows.size()) + " rows, not one", name_,
+              "the server answers with " + std::to_string(rows.size()) + " rows, not one",
+              name_,
               "Look for triggers and rules of the schema rangescope");
 }
 

@@ -48,7 +48,8 @@ class Postgres {
   [[nodiscard]] Result<void> transaction(const std::function<Result<void>()>& work) const;
   /// One statement, whose rows have `fields` fields (0: any). kBadData with PostgreSQL's message;
   /// kPermission; kIo for a server that does not answer or never ends.
-  [[nodiscard]] Result<Rows> query(const std::string& sql, const std::vector<Value>& values = {},
+  [[nodiscard]] Result<Rows> query(const std::string& sql,
+                                   const std::vector<Value>& values = {},
                                    std::size_t fields = 0) const;
   /// The same, of exactly one row.
   [[nodiscard]] Result<std::vector<Value>> row(const std::string& sql,

@@ -19,7 +19,8 @@ using namespace std::chrono_literals;
 std::string message(char type, const std::string& body) {
   const auto size = static_cast<std::uint32_t>(body.size() + 4);
   std::string out(1, type);
-  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(size >> shift);
+  for (int shift = 24; shift >= 0; shift -= 8)
+    out += static_cast<char>(size >> shift);
   return out + body;
 }
 std::string text(const char* body, std::size_t size) {
@@ -37,7 +38,9 @@ const std::string kEnd = message('C', text("SELECT 1\0", 9)) + message('Z', "I")
 class Server {
  public:
   Server(std::string welcome, std::string answer, std::string more = {})
-      : thread_([this, welcome = std::move(welcome), answer = std::move(answer),
+      : thread_([this,
+                 welcome = std::move(welcome),
+                 answer = std::move(answer),
                  more = std::move(more)] {
           const int connection = ::accept(listener_, nullptr, nullptr);
           char buffer[65536];
@@ -80,7 +83,8 @@ class Server {
 class PostgresTest : public testing::Test {
   void SetUp() override {
     void* library = ::dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) GTEST_SKIP() << "no libpq";
+    if (library == nullptr)
+      GTEST_SKIP() << "no libpq";
     ::dlclose(library);
   }
 };
@@ -90,7 +94,8 @@ const Postgres::Limits kPatient{.bytes = 1 << 20};
 
 std::string failure(const Server& server, const Postgres::Limits& limits) {
   const auto there = Postgres::connect(server.url(), limits);
-  if (!there) return there.error().what;
+  if (!there)
+    return there.error().what;
   const auto row = there->row("select true", {}, 1);
   return row ? row->front().value_or("NULL") : row.error().what;
 }

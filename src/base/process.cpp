@@ -46,17 +46,20 @@ class ChildOutput {
   }
   /// kIo where there is no pipe or file.
   [[nodiscard]] Result<void> open() {
-    if (how_.pass && !how_.keep && how_.file.empty()) return {};
+    if (how_.pass && !how_.keep && how_.file.empty())
+      return {};
     if (!how_.file.empty()) {
       constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
       const int file = ::open(in_place(how_.file).c_str(), kFlags, 0666);
       if (file < 0)
-        return fail(Code::kIo, std::string("cannot create the file: ") + std::strerror(errno),
+        return fail(Code::kIo,
+                    std::string("cannot create the file: ") + std::strerror(errno),
                     how_.file.string());
       // The child writes there itself, as long as it or its children live.
       const bool is_childs_own = !how_.pass && !how_.keep;
       (is_childs_own ? write_ : file_) = file;
-      if (is_childs_own) return {};
+      if (is_childs_own)
+        return {};
     }
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
@@ -74,14 +77,17 @@ class ChildOutput {
   bool take(std::string& kept) {
     std::array<char, kBlock> buffer;
     const ssize_t n = ::read(read_, buffer.data(), buffer.size());
-    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+      return true;
     if (n <= 0) {
       shut(read_);
       return false;
     }
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
-    if (file_ >= 0) put(file_, bytes);
-    if (how_.keep) kept += bytes;
+    if (file_ >= 0)
+      put(file_, bytes);
+    if (how_.keep)
+      kept += bytes;
     // The reader of our output went away: then the program's next write fails, as without us.
     if (how_.pass && !put(target_, bytes)) {
       shut(read_);
@@ -93,13 +99,15 @@ class ChildOutput {
   static bool pass_on(int from, int to) {
     std::array<char, kBlock> buffer;
     const ssize_t n = ::read(from, buffer.data(), buffer.size());
-    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+      return true;
     return n > 0 && put(to, {buffer.data(), static_cast<std::size_t>(n)});
   }
 
  private:
   static void shut(int& fd) {
-    if (fd >= 0) ::close(std::exchange(fd, -1));
+    if (fd >= 0)
+      ::close(std::exchange(fd, -1));
   }
   // False where the reader is gone. A full disk must not stop the program: we go on taking its
   // bytes.
@@ -116,11 +124,15 @@ class ChildOutput {
 /// that ends with them. It holds nothing of ours but its streams (the lock of a run, for one), and
 /// no signal ends it before.
 void hand_over(const ChildOutput& out, const ChildOutput& err) {
-  if (!out.shows() && !err.shows()) return;
+  if (!out.shows() && !err.shows())
+    return;
   const pid_t first = ::fork();
-  if (first > 0) ::waitpid(first, nullptr, 0);
-  if (first != 0) return;
-  if (::fork() != 0) ::_exit(0);  // not our child
+  if (first > 0)
+    ::waitpid(first, nullptr, 0);
+  if (first != 0)
+    return;
+  if (::fork() != 0)
+    ::_exit(0);  // not our child
   sigset_t all;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
@@ -128,12 +140,14 @@ void hand_over(const ChildOutput& out, const ChildOutput& err) {
       {{out.shows() ? out.fd() : -1, POLLIN, 0}, {err.shows() ? err.fd() : -1, POLLIN, 0}}};
   const auto [smaller, high] = std::minmax({from[0].fd, from[1].fd});
   const int low = smaller < 0 ? high : smaller;  // only one is shown
-  if (low > 3) ::syscall(SYS_close_range, 3u, static_cast<unsigned>(low - 1), 0u);
+  if (low > 3)
+    ::syscall(SYS_close_range, 3u, static_cast<unsigned>(low - 1), 0u);
   if (low + 1 < high)
     ::syscall(SYS_close_range, static_cast<unsigned>(low + 1), static_cast<unsigned>(high - 1), 0u);
   ::syscall(SYS_close_range, static_cast<unsigned>(high + 1), ~0u, 0u);
   while (from[0].fd >= 0 || from[1].fd >= 0) {
-    if (::poll(from.data(), from.size(), -1) < 0) continue;
+    if (::poll(from.data(), from.size(), -1) < 0)
+      continue;
     for (int target : {STDOUT_FILENO, STDERR_FILENO}) {
       pollfd& stream = from[static_cast<std::size_t>(target - STDOUT_FILENO)];
       if (stream.fd >= 0 && stream.revents != 0 && !ChildOutput::pass_on(stream.fd, target))
@@ -164,7 +178,8 @@ std::vector<std::string> environment(const Command& command) {
     const std::string name(text.substr(0, text.find('=')));
     const bool gone = std::find(command.unset_env.begin(), command.unset_env.end(), name) !=
                       command.unset_env.end();
-    if (!gone && !command.set_env.contains(name)) list.emplace_back(text);
+    if (!gone && !command.set_env.contains(name))
+      list.emplace_back(text);
   }
   for (const auto& [name, value] : command.set_env) {
     std::string entry = name;
@@ -178,7 +193,8 @@ std::vector<std::string> environment(const Command& command) {
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> list;
   list.reserve(texts.size() + 1);
-  for (std::string& text : texts) list.push_back(text.data());
+  for (std::string& text : texts)
+    list.push_back(text.data());
   list.push_back(nullptr);
   return list;
 }
@@ -192,49 +208,71 @@ void take_what_came(const Signals& signals, std::vector<Arrived>& out) {
 
 /// Makes this process the program, with the signals that we came with. Returns only where that
 /// fails, with errno. Async signal safe.
-void become_program(const Command& command, const Signals& signals, const ChildOutput& out,
-                    const ChildOutput& err, const std::vector<char*>& argv,
+void become_program(const Command& command,
+                    const Signals& signals,
+                    const ChildOutput& out,
+                    const ChildOutput& err,
+                    const std::vector<char*>& argv,
                     const std::vector<char*>& env) {
-  if (!command.cwd.empty() && ::chdir(command.cwd.c_str()) != 0) return;
-  if (out.child_end() >= 0) ::dup2(out.child_end(), STDOUT_FILENO);
-  if (err.child_end() >= 0) ::dup2(err.child_end(), STDERR_FILENO);
+  if (!command.cwd.empty() && ::chdir(command.cwd.c_str()) != 0)
+    return;
+  if (out.child_end() >= 0)
+    ::dup2(out.child_end(), STDOUT_FILENO);
+  if (err.child_end() >= 0)
+    ::dup2(err.child_end(), STDERR_FILENO);
   const sigset_t handled = signals.handled();
   for (int signal = 1; signal < NSIG; ++signal)
-    if (sigismember(&handled, signal) == 1) ::signal(signal, SIG_DFL);
-  if (signals.ignored_ends_of_children()) ::signal(SIGCHLD, SIG_IGN);
-  ::pthread_sigmask(SIG_SETMASK, &signals.before(),
+    if (sigismember(&handled, signal) == 1)
+      ::signal(signal, SIG_DFL);
+  if (signals.ignored_ends_of_children())
+    ::signal(SIGCHLD, SIG_IGN);
+  ::pthread_sigmask(SIG_SETMASK,
+                    &signals.before(),
                     nullptr);  // what was held back is the program's
   ::execvpe(argv[0], argv.data(), env.data());
 }
 
 /// No further process may be started (ulimit -u): the user's program is worth more than its
 /// measurement. Comes back where it cannot be run at all.
-void take_our_place(const Command& command, const Signals& signals, const ChildOutput& out,
-                    const ChildOutput& err, const std::vector<char*>& argv,
+void take_our_place(const Command& command,
+                    const Signals& signals,
+                    const ChildOutput& out,
+                    const ChildOutput& err,
+                    const std::vector<char*>& argv,
                     const std::vector<char*>& env) {
   const std::string warning =
       "rangescope: warning: no further process may be started (ulimit -u): " +
       printable(command.argv.front()) + " runs in rangescope's place, without a report\n";
-  if (::write(STDERR_FILENO, warning.data(), warning.size()) < 0) return;
+  if (::write(STDERR_FILENO, warning.data(), warning.size()) < 0)
+    return;
   become_program(command, signals, out, err, argv, env);
 }
 
 /// posix_spawn gives a signal that we handle its default action. A program that must ignore SIGCHLD
 /// is forked instead. Returns 0, or the number of the error.
-int fork_ignoring_ends_of_children(pid_t& pid, const Command& command, const Signals& signals,
-                                   const ChildOutput& out, const ChildOutput& err, bool foreground,
-                                   const std::vector<char*>& argv, const std::vector<char*>& env) {
+int fork_ignoring_ends_of_children(pid_t& pid,
+                                   const Command& command,
+                                   const Signals& signals,
+                                   const ChildOutput& out,
+                                   const ChildOutput& err,
+                                   bool foreground,
+                                   const std::vector<char*>& argv,
+                                   const std::vector<char*>& env) {
   int error_pipe[2];
-  if (::pipe2(error_pipe, O_CLOEXEC) != 0) return errno;
+  if (::pipe2(error_pipe, O_CLOEXEC) != 0)
+    return errno;
   sigset_t all, held;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &held);
   pid = ::fork();
   if (pid == 0) {
-    if (command.own_group) ::setpgid(0, 0);
-    if (foreground) ::tcsetpgrp(STDIN_FILENO, ::getpid());
+    if (command.own_group)
+      ::setpgid(0, 0);
+    if (foreground)
+      ::tcsetpgrp(STDIN_FILENO, ::getpid());
     const int null = command.null_stdin ? ::open("/dev/null", O_RDONLY) : -1;
-    if (null >= 0) ::dup2(null, STDIN_FILENO);
+    if (null >= 0)
+      ::dup2(null, STDIN_FILENO);
     become_program(command, signals, out, err, argv, env);
     const int error = errno;
     (void)!::write(error_pipe[1], &error, sizeof error);
@@ -248,13 +286,18 @@ int fork_ignoring_ends_of_children(pid_t& pid, const Command& command, const Sig
     bytes =
         pid > 0 ? ::read(error_pipe[0], &error, sizeof error) : 0;  // none where the program runs
   } while (bytes < 0 && errno == EINTR);
-  if (bytes > 0) ::waitpid(pid, nullptr, 0);
+  if (bytes > 0)
+    ::waitpid(pid, nullptr, 0);
   ::close(error_pipe[0]);
   return error;
 }
 
-Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildOutput& out,
-                    const ChildOutput& err, bool foreground, std::vector<Arrived>& early) {
+Result<pid_t> spawn(const Command& command,
+                    const Signals& signals,
+                    const ChildOutput& out,
+                    const ChildOutput& err,
+                    bool foreground,
+                    std::vector<Arrived>& early) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_t attributes;
@@ -271,7 +314,8 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildO
     posix_spawnattr_destroy(&attributes);
     return fail(Code::kToolMissing,
                 "cannot start a program in another folder: this C library is older than glibc 2.29",
-                command.cwd.string(), "Change to that folder first");
+                command.cwd.string(),
+                "Change to that folder first");
   }
   if (command.null_stdin)
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -302,7 +346,8 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildO
   // What came until now the child may not have had, although it came from the terminal to our whole
   // group: a signal of before the fork is ours alone. If the child got it too, the second one comes
   // after its end, or before its main().
-  if (error == 0) take_what_came(signals, early);
+  if (error == 0)
+    take_what_came(signals, early);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error == 0) {
@@ -320,17 +365,22 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildO
   if (error == EACCES && std::filesystem::is_directory(program, ignored))
     return fail(Code::kNoInput, "cannot run '" + program + "': it is a folder");
   if (error == EACCES || error == EPERM)
-    return fail(Code::kPermission, "cannot run '" + program + "': " + reason(error), {},
+    return fail(Code::kPermission,
+                "cannot run '" + program + "': " + reason(error),
+                {},
                 "Make the file executable: chmod +x");
   if (error == ENOEXEC)
     return fail(Code::kNoInput,
                 "cannot run '" + program + "': it is neither a program nor a script with a #! line",
-                {}, "Name its interpreter in front of it, or give it a #! line");
+                {},
+                "Name its interpreter in front of it, or give it a #! line");
   if (error == ENOENT && find_on_path(program))
-    return fail(Code::kNoInput, "cannot run '" + program +
-                                    "': its interpreter (#! line or ELF loader) does not exist");
+    return fail(
+        Code::kNoInput,
+        "cannot run '" + program + "': its interpreter (#! line or ELF loader) does not exist");
   return fail(error == ENOENT || error == ENOTDIR ? Code::kNoInput : Code::kIo,
-              "cannot run '" + program + "': " + reason(error), {},
+              "cannot run '" + program + "': " + reason(error),
+              {},
               program.find(' ') == std::string::npos
                   ? ""
                   : "Pass the program and each argument as separate words");
@@ -350,15 +400,19 @@ class Foreground {
   Foreground(const Foreground&) = delete;
   Foreground& operator=(const Foreground&) = delete;
   ~Foreground() {
-    if (mine_) give(::getpgrp());
+    if (mine_)
+      give(::getpgrp());
   }
   /// The child was stopped (Ctrl-Z): stop too, and on `fg` hand the terminal over again.
   void stopped() {
-    if (!terminal_) return;  // somebody stopped it by hand, and will continue it by hand
-    if (mine_) give(::getpgrp());
+    if (!terminal_)
+      return;  // somebody stopped it by hand, and will continue it by hand
+    if (mine_)
+      give(::getpgrp());
     ::kill(::getpid(), SIGSTOP);
     mine_ = ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
-    if (mine_) give(group_);
+    if (mine_)
+      give(group_);
     ::kill(-group_, SIGCONT);
   }
 
@@ -393,32 +447,39 @@ class Ending {
         adopt_(command.forward_signals && command.mark.empty()),
         mark_(command.mark) {
     ::prctl(PR_GET_CHILD_SUBREAPER, &was_reaper_);
-    if (!adopt_) return;
+    if (!adopt_)
+      return;
     before_ = process_tree(::getpid());
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
   Ending(const Ending&) = delete;
   Ending& operator=(const Ending&) = delete;
   ~Ending() {
-    if (adopt_) ::prctl(PR_SET_CHILD_SUBREAPER, was_reaper_);
+    if (adopt_)
+      ::prctl(PR_SET_CHILD_SUBREAPER, was_reaper_);
   }
   void of(pid_t child) { child_ = child; }
 
   /// `signal` to the child, or to its group. `had_it`: the terminal sent it to our group, and so to
   /// a child that shares it.
   void send(int signal, bool had_it) const {
-    if (!had_it) ::kill(to_group_ ? -child_ : child_, signal);
+    if (!had_it)
+      ::kill(to_group_ ? -child_ : child_, signal);
   }
   /// Whether a process of the program sent it, which is in our group: to the group, that is, and so
   /// to the program too. A signal that it sends to us alone looks the same, and was not for the
   /// program either.
   [[nodiscard]] bool sent_it(pid_t sender) const {
-    if (sender <= 0) return false;
+    if (sender <= 0)
+      return false;
     const pid_t group = ::getpgid(sender);
-    if (group < 0) return sender == child_;  // which is dead
-    if (group != ::getpgrp()) return false;
+    if (group < 0)
+      return sender == child_;  // which is dead
+    if (group != ::getpgrp())
+      return false;
     for (pid_t at = sender; at > 1 && at != ::getpid();) {
-      if (at == child_) return true;
+      if (at == child_)
+        return true;
       const auto process = process_at(at);
       at = process ? process->parent : 0;
     }
@@ -427,7 +488,8 @@ class Ending {
   /// To everybody: its time is up.
   void send_all(int signal) const {
     ::kill(own_group_ ? -child_ : child_, signal);
-    if (!own_group_) send_others(signal);
+    if (!own_group_)
+      send_others(signal);
   }
   /// Orphans that ended are ours to bury, or a program that makes thousands would fill the process
   /// table.
@@ -441,13 +503,16 @@ class Ending {
   }
   void kill_all() const {
     ::kill(own_group_ ? -child_ : child_, SIGKILL);
-    for (const TreeMember& member : others()) ::kill(member.pid, SIGKILL);
+    for (const TreeMember& member : others())
+      ::kill(member.pid, SIGKILL);
   }
   /// The child is gone: the others get a moment, then SIGTERM and `grace`, then SIGKILL.
   void finish(nanoseconds grace) const {
-    if (gone_within(std::chrono::milliseconds(200))) return;
+    if (gone_within(std::chrono::milliseconds(200)))
+      return;
     send_others(SIGTERM);
-    if (gone_within(grace)) return;
+    if (gone_within(grace))
+      return;
     send_others(SIGKILL);
   }
 
@@ -463,13 +528,16 @@ class Ending {
     return members;
   }
   void send_others(int signal) const {
-    if (own_group_) ::kill(-child_, signal);
-    for (const TreeMember& member : others()) ::kill(member.pid, signal);
+    if (own_group_)
+      ::kill(-child_, signal);
+    for (const TreeMember& member : others())
+      ::kill(member.pid, signal);
   }
   [[nodiscard]] bool gone_within(nanoseconds time) const {
     const auto until = Clock::now() + time;
     for (bury(); !others().empty() || (own_group_ && group_alive(child_)); bury()) {
-      if (Clock::now() >= until) return false;
+      if (Clock::now() >= until)
+        return false;
       ::poll(nullptr, 0, 20);
     }
     return true;
@@ -485,8 +553,10 @@ class Ending {
 // Did the child end because it was asked to? (A program may take SIGINT as a word to itself and go
 // on for hours.)
 bool ended_by_request(const Ended& ended) {
-  if (ended.timed_out || ended.enough) return true;
-  if (!ended.forwarded || !asks_to_end(*ended.forwarded)) return false;
+  if (ended.timed_out || ended.enough)
+    return true;
+  if (!ended.forwarded || !asks_to_end(*ended.forwarded))
+    return false;
   return *ended.forwarded == SIGTERM || *ended.forwarded == SIGHUP || ended.signal ||
          ended.exit_code == 128 + *ended.forwarded;
 }
@@ -501,7 +571,8 @@ class LeftGroup {
  public:
   explicit LeftGroup(bool wanted) : group_(::getpgrp()), done_(wanted && ::setpgid(0, 0) == 0) {}
   ~LeftGroup() {
-    if (done_) ::setpgid(0, group_);  // fails where the group has ended
+    if (done_)
+      ::setpgid(0, group_);  // fails where the group has ended
   }
   LeftGroup(const LeftGroup&) = delete;
   LeftGroup& operator=(const LeftGroup&) = delete;
@@ -528,7 +599,8 @@ Ended::Usage usage_of(const rusage& child, std::int64_t own_peak_kib) {
     return std::int64_t{time.tv_sec} * 1'000'000'000 + std::int64_t{time.tv_usec} * 1'000;
   };
   Ended::Usage usage{ns(child.ru_utime), ns(child.ru_stime), 0};
-  if (child.ru_maxrss > own_peak_kib) usage.peak_rss_bytes = std::int64_t{child.ru_maxrss} * 1024;
+  if (child.ru_maxrss > own_peak_kib)
+    usage.peak_rss_bytes = std::int64_t{child.ru_maxrss} * 1024;
   return usage;
 }
 
@@ -544,7 +616,8 @@ Result<Ended> run(const Command& command) {
   if (command.running == 0 && (command.argv.empty() || command.argv.front().empty()))
     return fail(Code::kUsage, "there is no program to run");
   ChildOutput out(command.out, STDOUT_FILENO), err(command.err, STDERR_FILENO);
-  for (ChildOutput* stream : {&out, &err}) TRY(stream->open());
+  for (ChildOutput* stream : {&out, &err})
+    TRY(stream->open());
   const Signals signals(command.forward_signals);
   if (command.forward_signals && !signals.mine())
     return fail(Code::kInternal, "two programs are run with signals at once");
@@ -563,7 +636,8 @@ Result<Ended> run(const Command& command) {
                                : spawn(command, signals, out, err, foreground.mine(), early));
   out.spawned();
   err.spawned();
-  if (command.started) command.started(pid);
+  if (command.started)
+    command.started(pid);
 
   const LeftGroup left(command.leave_group);
   foreground.given_to(pid);
@@ -573,7 +647,8 @@ Result<Ended> run(const Command& command) {
     return shares_group && ending.sent_it(arrived.sender);
   };
   for (const Arrived& arrived : early) {
-    if (is_programs_own(arrived)) continue;
+    if (is_programs_own(arrived))
+      continue;
     ended.forwarded = arrived.signal;
     ending.send(arrived.signal, false);
   }
@@ -582,28 +657,34 @@ Result<Ended> run(const Command& command) {
     std::vector<Arrived> late;
     take_what_came(signals, late);
     for (const Arrived& arrived : late)
-      if (!is_programs_own(arrived)) ended.forwarded = arrived.signal;
+      if (!is_programs_own(arrived))
+        ended.forwarded = arrived.signal;
   };
   auto next_tick = start + command.tick_every;
   std::optional<Clock::time_point> deadline, linger_until;
-  if (command.timeout) deadline = start + *command.timeout;
+  if (command.timeout)
+    deadline = start + *command.timeout;
   auto awaited = start;  // when this round was to come
   bool running = true;
   while (running || out.fd() >= 0 || err.fd() >= 0) {
     const auto now = command.now();
     // Ctrl-Z stopped both of us, wherever we were: that time is not the program's own.
-    if (deadline && !command.own_group && now - awaited > kStill) *deadline += now - awaited;
-    if (!running && now >= *linger_until) break;
+    if (deadline && !command.own_group && now - awaited > kStill)
+      *deadline += now - awaited;
+    if (!running && now >= *linger_until)
+      break;
     if (running && deadline && now >= *deadline) {
       if (ended.timed_out || ended.enough)
         ending.kill_all();
       else
         ending.send_all(SIGTERM);
-      if (!ended.enough) ended.timed_out = true;
+      if (!ended.enough)
+        ended.timed_out = true;
       deadline = now + command.grace;
     }
     if (running && (command.tick || command.enough) && now >= next_tick) {
-      if (command.tick) command.tick(now - start);
+      if (command.tick)
+        command.tick(now - start);
       if (command.enough && !ended.timed_out && !ended.enough && command.enough()) {
         ending.send_all(SIGTERM);
         ended.enough = true;
@@ -633,7 +714,8 @@ Result<Ended> run(const Command& command) {
         ended.usage = usage_of(usage, own_peak_kib);
         running = false;
         note_what_came();
-        if (ended_by_request(ended)) ending.finish(command.grace);
+        if (ended_by_request(ended))
+          ending.finish(command.grace);
         linger_until = command.now() + kLinger;
         continue;
       }
@@ -645,10 +727,14 @@ Result<Ended> run(const Command& command) {
     // short wait does.
     auto until = now + (signals.mine() ? std::chrono::seconds(60)
                                        : nanoseconds(std::chrono::milliseconds(5)));
-    if (deadline && running) until = std::min(until, *deadline);
-    if ((command.tick || command.enough) && running) until = std::min(until, next_tick);
-    if (deadline && !command.own_group) until = std::min(until, now + kStill);
-    if (!running) until = std::min(until, *linger_until);
+    if (deadline && running)
+      until = std::min(until, *deadline);
+    if ((command.tick || command.enough) && running)
+      until = std::min(until, next_tick);
+    if (deadline && !command.own_group)
+      until = std::min(until, now + kStill);
+    if (!running)
+      until = std::min(until, *linger_until);
     const auto wait_ns =
         std::max<std::int64_t>(std::chrono::ceil<nanoseconds>(until - now).count(), 0);
     const timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
@@ -656,12 +742,16 @@ Result<Ended> run(const Command& command) {
     const int ready = ::ppoll(polled.data(), polled.size(), &wait, &signals.before());
     awaited = until;
     bool moved = false;
-    if (ready > 0 && polled[0].revents != 0) moved |= out.take(ended.out);
-    if (ready > 0 && polled[1].revents != 0) moved |= err.take(ended.err);
+    if (ready > 0 && polled[0].revents != 0)
+      moved |= out.take(ended.out);
+    if (ready > 0 && polled[1].revents != 0)
+      moved |= err.take(ended.err);
     ending.bury();
-    if (moved && !running) linger_until = command.now() + kLinger;
+    if (moved && !running)
+      linger_until = command.now() + kLinger;
     signals.drain([&](const Arrived& arrived) {
-      if (is_programs_own(arrived)) return;
+      if (is_programs_own(arrived))
+        return;
       ended.forwarded = arrived.signal;
       ending.send(arrived.signal,
                   arrived.from_kernel && by_terminal(arrived.signal) && shares_group);
@@ -683,10 +773,12 @@ Command question(std::vector<std::string> argv, std::optional<std::chrono::nanos
 }
 
 std::string describe(const Ended& ended) {
-  if (ended.exit_code) return "exit code " + std::to_string(*ended.exit_code);
+  if (ended.exit_code)
+    return "exit code " + std::to_string(*ended.exit_code);
   std::string text =
       signal_name(ended.signal.value_or(0)) + " (" + std::to_string(ended.signal.value_or(0)) + ")";
-  if (ended.core_dumped) text += ", core dumped";
+  if (ended.core_dumped)
+    text += ", core dumped";
   return text;
 }
 

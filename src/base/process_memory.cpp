@@ -25,10 +25,15 @@ std::vector<MemoryArea> areas_of(std::string_view maps) {
     int name_at = 0;
     const std::string text(line);
     // "7f2c1000-7f2c3000 r-xp 00001000 08:01 1234    /usr/lib/libc.so.6"
-    const int fields =
-        std::sscanf(text.c_str(), "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &area.begin,
-                    &area.end, rights, &area.offset, &name_at);
-    if (fields != 4 || area.end <= area.begin) continue;
+    const int fields = std::sscanf(text.c_str(),
+                                   "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n",
+                                   &area.begin,
+                                   &area.end,
+                                   rights,
+                                   &area.offset,
+                                   &name_at);
+    if (fields != 4 || area.end <= area.begin)
+      continue;
     area.is_readable = rights[0] == 'r';
     area.is_writable = rights[1] == 'w';
     area.is_executable = rights[2] == 'x';

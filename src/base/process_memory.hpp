@@ -10,7 +10,9 @@
 namespace rangescope::base {
 
 /// False where not all of it could be read: `into` is undefined then.
-[[nodiscard]] bool read_memory(std::uint32_t pid, std::uint64_t address, void* into,
+[[nodiscard]] bool read_memory(std::uint32_t pid,
+                               std::uint64_t address,
+                               void* into,
                                std::size_t bytes);
 
 /// A line of /proc/PID/maps.

@@ -33,7 +33,8 @@ Command quiet(std::vector<std::string> argv) {
 
 // The background of a script and nohup ignore these, and what is started by them does so too.
 const bool kSignalsAreDefault = [] {
-  for (const int signal : {SIGHUP, SIGINT, SIGQUIT}) ::signal(signal, SIG_DFL);
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT})
+    ::signal(signal, SIG_DFL);
   return true;
 }();
 
@@ -44,7 +45,8 @@ template <class Condition>
 bool comes(const Condition& condition) {
   const auto latest = std::chrono::steady_clock::now() + kPatience;
   while (!condition()) {
-    if (std::chrono::steady_clock::now() > latest) return false;
+    if (std::chrono::steady_clock::now() > latest)
+      return false;
     std::this_thread::sleep_for(1ms);
   }
   return true;
@@ -126,7 +128,8 @@ std::string blocked_and_ignored_signals() {
   std::string lines;
   const std::string status = read_file("/proc/self/status").value_or("");
   for (const std::string_view line : split(status, '\n'))
-    if (line.starts_with("SigBlk") || line.starts_with("SigIgn")) lines += std::string(line) + "\n";
+    if (line.starts_with("SigBlk") || line.starts_with("SigIgn"))
+      lines += std::string(line) + "\n";
   return lines;
 }
 
@@ -249,7 +252,8 @@ TEST(Process, EnoughEndsTheWholeGroup) {
 
 TEST(Process, ForwardsSignalsAndWaitsOn) {
   Command command =
-      quiet({"sh", "-c",
+      quiet({"sh",
+             "-c",
              "trap 'echo got it; exit 7' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"});
   command.own_group = true;
   command.forward_signals = true;
@@ -273,7 +277,8 @@ TEST(Process, WhatTheProgramSendsToItsGroupComesOnce) {
   if (tool == 0) {
     ::setpgid(0, 0);
     ::dup2(go[0], STDIN_FILENO);
-    Command command = quiet({"sh", "-c",
+    Command command = quiet({"sh",
+                             "-c",
                              "trap 'echo term' TERM; trap 'echo usr1' USR1; kill -TERM 0;"
                              "(trap : USR1; kill -USR1 0; : > \"$0\"; read go); read go; exit 3",
                              sent.string()});
@@ -281,10 +286,12 @@ TEST(Process, WhatTheProgramSendsToItsGroupComesOnce) {
     int rounds = 0;
     command.tick_every = 1ms;
     command.tick = [&](std::chrono::nanoseconds) {
-      if (std::filesystem::exists(sent) && ++rounds >= 3 && ::write(go[1], "\n", 1) < 0) ::_exit(4);
+      if (std::filesystem::exists(sent) && ++rounds >= 3 && ::write(go[1], "\n", 1) < 0)
+        ::_exit(4);
     };
     const auto ended = run(command);
-    if (!ended || ended->exit_code != 3 || ended->forwarded) ::_exit(1);
+    if (!ended || ended->exit_code != 3 || ended->forwarded)
+      ::_exit(1);
     ::_exit(::write(out[1], ended->out.data(), ended->out.size()) < 0 ? 2 : 0);
   }
   ::close(out[1]);
@@ -312,7 +319,8 @@ Command ends_by_ctrl_c(Command command) {
   command.tick = [](std::chrono::nanoseconds) {
     wait_for_a_death();
     const pid_t somebody = ::fork();
-    if (somebody == 0) ::_exit(::kill(::getppid(), SIGINT));
+    if (somebody == 0)
+      ::_exit(::kill(::getppid(), SIGINT));
     ::waitpid(somebody, nullptr, 0);
   };
   return command;
@@ -356,17 +364,21 @@ class Stopped {
   explicit Stopped(const char* script, By by) {
     void* shared =
         ::mmap(nullptr, sizeof *hours_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED || ::pipe(ready_) != 0 || ::pipe(go_) != 0) std::abort();
+    if (shared == MAP_FAILED || ::pipe(ready_) != 0 || ::pipe(go_) != 0)
+      std::abort();
     hours_ = new (shared) std::atomic<int>(0);
     tool_ = ::fork();
-    if (tool_ == 0) ::_exit(run_tool(script));
+    if (tool_ == 0)
+      ::_exit(run_tool(script));
     char byte = 0;
-    if (by == By::kUs) stopped_ = ::read(ready_[0], &byte, 1) == 1 && ::kill(-tool_, SIGSTOP) == 0;
+    if (by == By::kUs)
+      stopped_ = ::read(ready_[0], &byte, 1) == 1 && ::kill(-tool_, SIGSTOP) == 0;
     int status = 0;
     stopped_ = stopped_ && ::waitpid(tool_, &status, WUNTRACED) == tool_ && WIFSTOPPED(status);
   }
   ~Stopped() {
-    for (const int end : {ready_[0], ready_[1], go_[0], go_[1]}) ::close(end);
+    for (const int end : {ready_[0], ready_[1], go_[0], go_[1]})
+      ::close(end);
     ::munmap(hours_, sizeof *hours_);
   }
   Stopped(const Stopped&) = delete;
@@ -430,7 +442,8 @@ TEST(Process, LateOutputOfABackgroundChildIsShown) {
   std::filesystem::create_directory(folder);
   const auto shown = folder / "shown", go = folder / "go";
   Command command;
-  command.argv = {"sh", "-c",
+  command.argv = {"sh",
+                  "-c",
                   "(while [ ! -e " + go.string() +
                       " ]; do sleep 0.05; done; echo late; echo later) & echo early"};
   command.out = {.pass = true, .keep = true, .file = folder / "copy"};
@@ -456,7 +469,8 @@ TEST(Process, TicksWhileItRuns) {
   command.tick_every = 1ms;
   int ticks = 0;
   command.tick = [&](std::chrono::nanoseconds) {
-    if (++ticks == 3) reached.say();
+    if (++ticks == 3)
+      reached.say();
   };
   ASSERT_TRUE(run(command));
   EXPECT_GE(ticks, 3);

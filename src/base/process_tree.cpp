@@ -16,16 +16,20 @@ constexpr std::uint64_t kKernelThread = 0x200000;  // PF_KTHREAD
 // from the last bracket.
 std::optional<TreeMember> stat_of(pid_t pid, const std::string& folder) {
   const auto text = read_file(folder + "/stat");
-  if (!text) return std::nullopt;
+  if (!text)
+    return std::nullopt;
   const auto bracket = text->rfind(')');
-  if (bracket == std::string::npos || bracket + 2 >= text->size()) return std::nullopt;
+  if (bracket == std::string::npos || bracket + 2 >= text->size())
+    return std::nullopt;
   const auto fields = split(std::string_view(*text).substr(bracket + 2), ' ');
-  if (fields.size() < 20 || fields[0].size() != 1) return std::nullopt;
+  if (fields.size() < 20 || fields[0].size() != 1)
+    return std::nullopt;
   const auto parent = to_uint(fields[1]);
   const auto group = to_uint(fields[2]);
   const auto flags = to_uint(fields[6]);
   const auto start = to_uint(fields[19]);
-  if (!parent || !group || !flags || !start) return std::nullopt;
+  if (!parent || !group || !flags || !start)
+    return std::nullopt;
   TreeMember member;
   member.pid = pid;
   member.start = *start;
@@ -42,7 +46,8 @@ std::vector<TreeMember> everybody() {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const auto pid = to_uint(entry.path().filename().string());
-    if (!pid) continue;
+    if (!pid)
+      continue;
     if (auto stat = process_at(static_cast<pid_t>(*pid)); stat && !process_has_ended(*stat))
       all.push_back(*stat);
   }
@@ -61,14 +66,16 @@ std::optional<TreeMember> thread_at(pid_t pid, pid_t tid) {
 
 pid_t living_thread(pid_t pid) {
   const auto first = process_at(pid);
-  if (!first || !first->thread_has_ended()) return pid;
+  if (!first || !first->thread_has_ended())
+    return pid;
   std::error_code error;
   std::filesystem::directory_iterator entry("/proc/" + std::to_string(pid) + "/task", error);
   for (const std::filesystem::directory_iterator end; !error && entry != end;
        entry.increment(error)) {
     const auto tid = to_uint(entry->path().filename().string());
     const auto thread = tid ? thread_at(pid, static_cast<pid_t>(*tid)) : std::nullopt;
-    if (thread && !thread->thread_has_ended()) return thread->pid;
+    if (thread && !thread->thread_has_ended())
+      return thread->pid;
   }
   return pid;
 }
@@ -86,11 +93,13 @@ std::vector<TreeMember> process_tree(pid_t root) {
   const std::vector<TreeMember> processes = everybody();
   std::vector<TreeMember> tree;
   for (const TreeMember& process : processes)
-    if (process.pid == root) tree.push_back(process);
+    if (process.pid == root)
+      tree.push_back(process);
   // Breadth first; each process has one parent, so none comes twice.
   for (std::size_t i = 0; i < tree.size(); ++i)
     for (const TreeMember& process : processes)
-      if (process.parent == tree[i].pid && process.pid != root) tree.push_back(process);
+      if (process.parent == tree[i].pid && process.pid != root)
+        tree.push_back(process);
   return tree;
 }
 
@@ -98,20 +107,23 @@ std::vector<std::string> environment_of(pid_t pid) {
   const auto text = read_file("/proc/" + std::to_string(living_thread(pid)) + "/environ");
   std::vector<std::string> out;
   for (const std::string_view entry : split(text ? std::string_view(*text) : "", '\0'))
-    if (!entry.empty()) out.emplace_back(entry);
+    if (!entry.empty())
+      out.emplace_back(entry);
   return out;
 }
 
 std::optional<std::string_view> value_of(std::string_view entry, std::string_view name) {
   const bool is_of_name =
       entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
-  if (!is_of_name) return std::nullopt;
+  if (!is_of_name)
+    return std::nullopt;
   return entry.substr(name.size() + 1);
 }
 
 std::string value_in(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& entry : environment)
-    if (const auto value = value_of(entry, name)) return std::string(*value);
+    if (const auto value = value_of(entry, name))
+      return std::string(*value);
   return {};
 }
 
@@ -122,16 +134,19 @@ bool is_marked(pid_t pid, std::string_view entry) {
 
 std::vector<TreeMember> marked_processes(std::string_view entry) {
   std::vector<TreeMember> out;
-  if (entry.empty()) return out;
+  if (entry.empty())
+    return out;
   for (const TreeMember& process : everybody())
-    if (is_marked(process.pid, entry)) out.push_back(process);
+    if (is_marked(process.pid, entry))
+      out.push_back(process);
   return out;
 }
 
 bool group_alive(pid_t group) {
   const std::vector<TreeMember> processes = everybody();
-  return std::any_of(processes.begin(), processes.end(),
-                     [group](const TreeMember& process) { return process.group == group; });
+  return std::any_of(processes.begin(), processes.end(), [group](const TreeMember& process) {
+    return process.group == group;
+  });
 }
 
 }  // namespace rangescope::base

@@ -14,13 +14,15 @@ namespace rangescope::base {
 namespace process_tree_test {
 
 void* wait_forever(void*) {
-  for (;;) ::pause();
+  for (;;)
+    ::pause();
 }
 
 /// Goes on in a second thread.
 pid_t child_without_first_thread() {
   const pid_t child = ::fork();
-  if (child != 0) return child;
+  if (child != 0)
+    return child;
   pthread_t thread{};
   ::pthread_create(&thread, nullptr, wait_forever, nullptr);
   ::syscall(SYS_exit, 0);
@@ -31,7 +33,8 @@ bool becomes_zombie(pid_t pid) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(5);
   while (std::chrono::steady_clock::now() < until) {
     const auto process = process_at(pid);
-    if (process && process->state == 'Z') return true;
+    if (process && process->state == 'Z')
+      return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return false;

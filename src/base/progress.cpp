@@ -25,7 +25,8 @@ std::mutex g_terminal;  ///< held while drawing
 bool g_drawn = false;
 
 void draw(std::string_view text) {
-  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // no terminal any more
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0)
+    return;  // no terminal any more
 }
 
 }  // namespace
@@ -49,7 +50,8 @@ struct Work::Line {
     std::unique_lock lock(mutex);
     for (auto patience = std::chrono::milliseconds(2000);;
          patience = std::chrono::milliseconds(200)) {
-      if (changed.wait_for(lock, patience, [&] { return ended; })) return;
+      if (changed.wait_for(lock, patience, [&] { return ended; }))
+        return;
       const std::chrono::duration<double> took = Clock::now() - begun;
       const std::scoped_lock drawing(g_terminal);
       draw("\r\x1b[K\x1b[2mrangescope: " + progress_text(what, g_bytes, total, took.count()) +
@@ -60,7 +62,8 @@ struct Work::Line {
 };
 
 Work::Work(std::string what, std::uint64_t total) {
-  if (!g_wanted || g_busy.exchange(true)) return;
+  if (!g_wanted || g_busy.exchange(true))
+    return;
   g_bytes = 0;
   line_ = std::make_unique<Line>();
   line_->what = std::move(what);
@@ -69,7 +72,8 @@ Work::Work(std::string what, std::uint64_t total) {
 }
 
 Work::~Work() {
-  if (!line_) return;
+  if (!line_)
+    return;
   {
     const std::scoped_lock lock(line_->mutex);
     line_->ended = true;
@@ -85,13 +89,17 @@ void Work::done(std::uint64_t bytes) noexcept {
 }
 
 void Work::clear_line() noexcept {
-  if (!g_busy) return;
+  if (!g_busy)
+    return;
   const std::scoped_lock drawing(g_terminal);
-  if (g_drawn) draw("\r\x1b[K");
+  if (g_drawn)
+    draw("\r\x1b[K");
   g_drawn = false;
 }
 
-std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t total,
+std::string progress_text(const std::string& what,
+                          std::uint64_t bytes,
+                          std::uint64_t total,
                           double seconds) {
   std::string text = what;
   const std::string elapsed = ", " + format_ns(std::floor(seconds) * 1e9);
@@ -102,7 +110,8 @@ std::string progress_text(const std::string& what, std::uint64_t bytes, std::uin
     text += " " + format_share(static_cast<double>(bytes) / static_cast<double>(total));
   if (bytes > 0 && seconds > 0)
     text += ", " + format_bytes(static_cast<double>(bytes) / seconds) + "/s";
-  if (bytes == 0) text += elapsed;
+  if (bytes == 0)
+    text += elapsed;
   return text;
 }
 

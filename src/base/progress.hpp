@@ -35,7 +35,9 @@ class Work {
 };
 
 /// "reading 43 %, 120 MiB/s": for tests apart from a terminal.
-[[nodiscard]] std::string progress_text(const std::string& what, std::uint64_t bytes,
-                                        std::uint64_t total, double seconds);
+[[nodiscard]] std::string progress_text(const std::string& what,
+                                        std::uint64_t bytes,
+                                        std::uint64_t total,
+                                        double seconds);
 
 }  // namespace rangescope::base

@@ -26,10 +26,21 @@ constexpr std::string_view kMark = "<redacted";
 
 // Whole words of a name, in lower case: sure by themselves, or as the last word only ("auth-mode"
 // is no secret).
-constexpr std::array<std::string_view, 15> kSureWords = {
-    "password", "passwd",     "passphrase",  "secret",     "secrets",
-    "apikey",   "credential", "credentials", "creds",      "authorization",
-    "bearer",   "authtoken",  "accesskey",   "privatekey", "passcode"};
+constexpr std::array<std::string_view, 15> kSureWords = {"password",
+                                                         "passwd",
+                                                         "passphrase",
+                                                         "secret",
+                                                         "secrets",
+                                                         "apikey",
+                                                         "credential",
+                                                         "credentials",
+                                                         "creds",
+                                                         "authorization",
+                                                         "bearer",
+                                                         "authtoken",
+                                                         "accesskey",
+                                                         "privatekey",
+                                                         "passcode"};
 constexpr std::array<std::string_view, 10> kLastWords = {
     "token", "pass", "pwd", "auth", "cookie", "key", "pat", "sig", "signature", "dsn"};
 constexpr std::array<std::string_view, 9> kVariableParts = {
@@ -46,7 +57,8 @@ constexpr std::array<std::string_view, 4> kLogins = {"-u", "--user", "--proxy-us
 /// Clients that take the password in the word of the option: -psecret.
 bool takes_password(std::string_view program) {
   program.remove_prefix(program.rfind('/') + 1);
-  if (program.find_first_of("._") != std::string_view::npos) return false;  // a program about them
+  if (program.find_first_of("._") != std::string_view::npos)
+    return false;  // a program about them
   return program.starts_with("mysql") || program.starts_with("mariadb") || program == "sshpass";
 }
 constexpr std::string_view kPasswordHere = "-p";
@@ -69,20 +81,25 @@ std::string key_of_this_user() {
     auto bytes = read_regular(path, kKeyBytes);
     return bytes && bytes->size() == kKeyBytes ? *bytes : std::string();
   };
-  if (std::string key = kept(); !key.empty()) return key;
-  if (!random()) return std::string(kMark);  // no such kernel: the hash is then of no key
-  if (folder.empty()) return fresh;
+  if (std::string key = kept(); !key.empty())
+    return key;
+  if (!random())
+    return std::string(kMark);  // no such kernel: the hash is then of no key
+  if (folder.empty())
+    return fresh;
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
   // Made under another name and linked into place, so that of two first runs one wins and both have
   // its key.
   std::string temporary = path.string() + ".XXXXXX";
   const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);  // mode 0600
-  if (fd < 0) return fresh;
+  if (fd < 0)
+    return fresh;
   const bool written =
       ::write(fd, fresh.data(), fresh.size()) == static_cast<ssize_t>(fresh.size());
   ::close(fd);
-  if (written) (void)::link(temporary.c_str(), path.c_str());
+  if (written)
+    (void)::link(temporary.c_str(), path.c_str());
   ::unlink(temporary.c_str());
   const std::string key = kept();
   return key.empty() ? fresh : key;
@@ -114,12 +131,15 @@ std::vector<std::string> words_of(std::string_view name) {
     const bool letter = std::isalnum(static_cast<unsigned char>(c)) != 0;
     if (!letter || (std::isupper(static_cast<unsigned char>(c)) &&
                     std::islower(static_cast<unsigned char>(before)))) {
-      if (!words.back().empty()) words.emplace_back();
+      if (!words.back().empty())
+        words.emplace_back();
     }
-    if (letter) words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (letter)
+      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     before = c;
   }
-  if (words.back().empty()) words.pop_back();
+  if (words.back().empty())
+    words.pop_back();
   return words;
 }
 
@@ -159,7 +179,8 @@ std::string redact_address(std::string_view text) {
     text.remove_prefix(at);
   }
   const auto query = text.find_first_of("?#");
-  if (query == std::string_view::npos) return out + std::string(text);
+  if (query == std::string_view::npos)
+    return out + std::string(text);
   out += text.substr(0, query + 1);
   text.remove_prefix(query + 1);
   while (true) {
@@ -170,7 +191,8 @@ std::string redact_address(std::string_view text) {
       out += std::string(field.substr(0, equals + 1)) + redacted(field.substr(equals + 1));
     else
       out += field;
-    if (end == std::string_view::npos) return out;
+    if (end == std::string_view::npos)
+      return out;
     out += text[end];
     text.remove_prefix(end + 1);
   }
@@ -183,7 +205,8 @@ std::size_t credentials(std::string_view word) {
   if (colon == std::string_view::npos || at == std::string_view::npos || at < colon + 2 ||
       colon == 0)
     return 0;
-  if (word.substr(0, colon) == "regex" || word.substr(colon).starts_with("://")) return 0;
+  if (word.substr(0, colon) == "regex" || word.substr(colon).starts_with("://"))
+    return 0;
   const auto plain = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-';
   };
@@ -203,8 +226,9 @@ std::size_t credentials(std::string_view word) {
 /// A word that an issuer of keys marked as one.
 bool key_shape(std::string_view word) {
   return word.size() >= kShapeLength &&
-         std::any_of(std::begin(kShapes), std::end(kShapes),
-                     [&](std::string_view begin) { return word.starts_with(begin); });
+         std::any_of(std::begin(kShapes), std::end(kShapes), [&](std::string_view begin) {
+           return word.starts_with(begin);
+         });
 }
 
 /// "name:password" without its password; other words as they are.
@@ -219,21 +243,25 @@ std::string redact_login(std::string_view word) {
 
 bool secret_variable(std::string_view name) {
   const std::string low = lower(name);
-  return std::any_of(kVariableParts.begin(), kVariableParts.end(),
+  return std::any_of(kVariableParts.begin(),
+                     kVariableParts.end(),
                      [&](std::string_view part) { return low.find(part) != std::string::npos; }) ||
          low.ends_with("dsn") || (low != "pwd" && secret_name(name));
 }
 
 bool secret_name(std::string_view name) {
   const auto words = words_of(name);
-  if (words.empty()) return false;
+  if (words.empty())
+    return false;
   return holds(kLastWords, words.back()) ||
-         std::any_of(words.begin(), words.end(),
-                     [](const std::string& word) { return holds(kSureWords, word); });
+         std::any_of(words.begin(), words.end(), [](const std::string& word) {
+           return holds(kSureWords, word);
+         });
 }
 
 std::string redacted(std::string_view secret) {
-  if (secret.empty() || secret.starts_with(kMark)) return std::string(secret);
+  if (secret.empty() || secret.starts_with(kMark))
+    return std::string(secret);
   static const std::string key = key_of_this_user();
   return std::string(kMark) + ':' + hmac(key, secret).substr(0, 8) + '>';
 }
@@ -245,12 +273,14 @@ std::string redact_text(std::string_view text) {
   std::size_t at = 0;
   bool client = false;  // the command at hand is one of those that take -psecret
   const auto word_end = [&](std::size_t from) {
-    while (from < text.size() && !space(text[from]) && !quote(text[from])) ++from;
+    while (from < text.size() && !space(text[from]) && !quote(text[from]))
+      ++from;
     return from;
   };
   // A value behind a name: quoted to its quote, else a word.
   const auto value_end = [&](std::size_t from, char around) {
-    if (around != '\0') return std::min(text.find(around, from), text.size());
+    if (around != '\0')
+      return std::min(text.find(around, from), text.size());
     while (from < text.size() && !space(text[from]) && !quote(text[from]) && text[from] != ',' &&
            text[from] != ';' && text[from] != '&' && text[from] != ')' && text[from] != '}')
       ++from;
@@ -290,7 +320,8 @@ std::string redact_text(std::string_view text) {
       continue;
     }
     std::size_t end = at;
-    while (end < text.size() && name_character(text[end])) ++end;
+    while (end < text.size() && name_character(text[end]))
+      ++end;
     const std::string_view name = text.substr(at, end - at);
     if (key_shape(name)) {
       out += redacted(name);
@@ -314,23 +345,31 @@ std::string redact_text(std::string_view text) {
       continue;
     }
     const bool bearer = lower(name) == "bearer" || lower(name) == "basic";
-    if (!secret_name(name) && !bearer) continue;
+    if (!secret_name(name) && !bearer)
+      continue;
     // name=value, name: value, "name": "value", --name value
     std::size_t from = at;
-    if (from < text.size() && quote(text[from])) ++from;
+    if (from < text.size() && quote(text[from]))
+      ++from;
     const bool header =
         from < text.size() && text[from] == ':' && !text.substr(from).starts_with("://");
     const bool assigned = from < text.size() && text[from] == '=';
-    if (!header && !assigned && !(name.starts_with("--") && from == at) && !bearer) continue;
-    if (header || assigned) ++from;
-    while (from < text.size() && text[from] == ' ' && !assigned) ++from;
-    if (from == at || (bearer && from + 8 > text.size())) continue;
+    if (!header && !assigned && !(name.starts_with("--") && from == at) && !bearer)
+      continue;
+    if (header || assigned)
+      ++from;
+    while (from < text.size() && text[from] == ' ' && !assigned)
+      ++from;
+    if (from == at || (bearer && from + 8 > text.size()))
+      continue;
     char around = '\0';
-    if (from < text.size() && quote(text[from])) around = text[from++];
+    if (from < text.size() && quote(text[from]))
+      around = text[from++];
     std::size_t to = value_end(from, around);
     // Authorization: Basic dXNlcg==; the scheme alone is no secret.
     if (header && around == '\0') {
-      while (to < text.size() && text[to] != '\n' && !quote(text[to])) ++to;
+      while (to < text.size() && text[to] != '\n' && !quote(text[to]))
+        ++to;
       // YAML and JSON go on behind a comma or line; a header goes to the end of its line.
     }
     out += std::string(text.substr(at, from - at)) + redacted(text.substr(from, to - from));
@@ -344,7 +383,8 @@ void set_record_arguments(bool as_they_are) noexcept {
 }
 
 std::vector<std::string> redact_arguments(std::span<const std::string> words) {
-  if (g_record_arguments) return {words.begin(), words.end()};
+  if (g_record_arguments)
+    return {words.begin(), words.end()};
   std::vector<std::string> out;
   bool next = false, login = false, client = false;
   for (const std::string& word : words) {
@@ -391,15 +431,19 @@ void set_attached_environment(std::vector<std::string> entries) {
 Redactor::Redactor() {
   const auto learn_entry = [this](std::string_view entry) {
     const auto equals = entry.find('=');
-    if (equals != std::string_view::npos) learn(entry.substr(0, equals), entry.substr(equals + 1));
+    if (equals != std::string_view::npos)
+      learn(entry.substr(0, equals), entry.substr(equals + 1));
   };
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) learn_entry(*entry);
-  for (const std::string& entry : attached_environment()) learn_entry(entry);
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+    learn_entry(*entry);
+  for (const std::string& entry : attached_environment())
+    learn_entry(entry);
 }
 
 void Redactor::learn(std::string_view name, std::string_view value) {
   constexpr std::size_t kLeast = 8;  // a shorter one occurs in ordinary words
-  if (value.size() < kLeast || value.starts_with('/') || !secret_variable(name)) return;
+  if (value.size() < kLeast || value.starts_with('/') || !secret_variable(name))
+    return;
   values_.emplace_back(value);
   std::sort(values_.begin(), values_.end(), [](const std::string& a, const std::string& b) {
     return a.size() != b.size() ? a.size() > b.size() : a < b;  // one that holds another goes first
@@ -410,7 +454,8 @@ std::string Redactor::known(std::string_view text) const {
   std::string out(text);
   for (const std::string& value : values_) {
     const std::string tag = out.find(value) == std::string::npos ? std::string() : redacted(value);
-    if (!tag.empty()) out = replace_all(out, value, tag);
+    if (!tag.empty())
+      out = replace_all(out, value, tag);
     const std::string quoted = replace_all(value, "'", "'\\''");
     if (quoted != value && out.find(quoted) != std::string::npos)
       out = replace_all(out, quoted, redacted(value));
@@ -425,9 +470,11 @@ std::string Redactor::variable(std::string_view name, std::string_view value) co
   return secret_variable(name) ? redacted(value) : text(value);
 }
 std::vector<std::string> Redactor::arguments(std::span<const std::string> words) const {
-  if (g_record_arguments) return {words.begin(), words.end()};
+  if (g_record_arguments)
+    return {words.begin(), words.end()};
   std::vector<std::string> seen;
-  for (const std::string& word : words) seen.push_back(known(word));
+  for (const std::string& word : words)
+    seen.push_back(known(word));
   return redact_arguments(seen);
 }
 

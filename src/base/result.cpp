@@ -4,9 +4,11 @@ namespace rangescope::base {
 
 std::string to_string(const Error& error) {
   std::string text;
-  if (!error.where.empty()) text += error.where + ": ";
+  if (!error.where.empty())
+    text += error.where + ": ";
   text += error.what;
-  if (!error.hint.empty()) text += "\nhint: " + error.hint;
+  if (!error.hint.empty())
+    text += "\nhint: " + error.hint;
   return text;
 }
 

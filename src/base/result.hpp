@@ -46,7 +46,9 @@ template <class T>
 using Result = tl::expected<T, Error>;
 
 /// Builds the failing branch of a Result: `return fail(Code::kIo, "cannot write", path);`
-[[nodiscard]] inline tl::unexpected<Error> fail(Code code, std::string what, std::string where = {},
+[[nodiscard]] inline tl::unexpected<Error> fail(Code code,
+                                                std::string what,
+                                                std::string where = {},
                                                 std::string hint = {}) {
   return tl::make_unexpected(Error{code, std::move(what), std::move(where), std::move(hint)});
 }
@@ -72,9 +74,10 @@ inline void value_of(Result<void>&& /*result*/) {}
 /// `auto file = TRY(open(path));` is what a Result holds; where it failed, the function returns
 /// that failure from here. A statement, or the whole initializer of a variable: nothing else is
 /// then left half done. It takes GNU's statement expressions, as SerenityOS's macro of this name.
-#define TRY(...)                                                     \
-  __extension__({                                                    \
-    auto tried_ = (__VA_ARGS__);                                     \
-    if (!tried_) return ::rangescope::base::fail(std::move(tried_)); \
-    ::rangescope::base::value_of(std::move(tried_));                 \
+#define TRY(...)                                          \
+  __extension__({                                         \
+    auto tried_ = (__VA_ARGS__);                          \
+    if (!tried_)                                          \
+      return ::rangescope::base::fail(std::move(tried_)); \
+    ::rangescope::base::value_of(std::move(tried_));      \
   })

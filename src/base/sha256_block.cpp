@@ -76,7 +76,8 @@ void sha256_blocks_portable(Sha256State& state, const unsigned char* bytes, std:
   for (; blocks > 0; --blocks, bytes += 64) {
     std::array<std::uint32_t, 64> w{};
     for (std::size_t i = 0; i < 16; ++i) {
-      for (std::size_t j = 0; j < 4; ++j) w[i] = (w[i] << 8) | bytes[4 * i + j];
+      for (std::size_t j = 0; j < 4; ++j)
+        w[i] = (w[i] << 8) | bytes[4 * i + j];
     }
     for (std::size_t i = 16; i < 64; ++i) {
       const std::uint32_t s0 =
@@ -93,14 +94,16 @@ void sha256_blocks_portable(Sha256State& state, const unsigned char* bytes, std:
       h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
     }
     const Sha256State add = {a, b, c, d, e, f, g, h};
-    for (std::size_t i = 0; i < 8; ++i) state[i] += add[i];
+    for (std::size_t i = 0; i < 8; ++i)
+      state[i] += add[i];
   }
 }
 
 void sha256_blocks(Sha256State& state, const unsigned char* bytes, std::size_t blocks) {
 #if defined(__x86_64__)
   static const bool instructions = has_sha_instructions();
-  if (instructions) return blocks_with_instructions(state, bytes, blocks);
+  if (instructions)
+    return blocks_with_instructions(state, bytes, blocks);
 #endif
   sha256_blocks_portable(state, bytes, blocks);
 }

@@ -34,9 +34,10 @@ bool is_fault(int signal) {
 // What ends a process by default, and what it is sent for. Not what stops it: the program's own
 // stop is ours, too.
 bool is_forwarded(int signal) {
-  constexpr std::array kNot = {SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP,
-                               SIGTTIN, SIGTTOU, SIGURG,  SIGWINCH};
-  if (signal >= __SIGRTMIN && signal < SIGRTMIN) return false;  // the C library's own
+  constexpr std::array kNot = {
+      SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH};
+  if (signal >= __SIGRTMIN && signal < SIGRTMIN)
+    return false;  // the C library's own
   return std::find(kNot.begin(), kNot.end(), signal) == kNot.end();
 }
 
@@ -51,7 +52,8 @@ void on_signal(int signal, siginfo_t* info, void*) {
                                            // beyond the file limit
     const bool has_sender =
         info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE;
-    if (!from_kernel) g_arrived.sender[signal] = has_sender ? info->si_pid : 0;
+    if (!from_kernel)
+      g_arrived.sender[signal] = has_sender ? info->si_pid : 0;
     (from_kernel ? g_arrived.by_kernel : g_arrived.by_user)[signal].fetch_add(1);
     const pid_t waiting = g_waiting.load();
     if (waiting != 0 && waiting != this_thread())
@@ -66,22 +68,27 @@ Signals::Signals(bool forward) {
   pid_t nobody = 0;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &before_);
   mine_ = g_waiting.compare_exchange_strong(nobody, this_thread());
-  if (!mine_) return;
+  if (!mine_)
+    return;
   install(SIGCHLD);
   install(SIGPIPE);  // the reader of our copy may go away; the program must not notice
   for (int signal = 1; forward && signal < kSignals; ++signal) {
-    if (signal != SIGPIPE && is_forwarded(signal)) install(signal);
+    if (signal != SIGPIPE && is_forwarded(signal))
+      install(signal);
   }
   sigset_t held = handled();
   for (int signal = 1; signal < kSignals; ++signal) {
-    if (is_fault(signal)) sigdelset(&held, signal);
+    if (is_fault(signal))
+      sigdelset(&held, signal);
   }
   ::pthread_sigmask(SIG_BLOCK, &held, nullptr);
 }
 
 Signals::~Signals() {
-  if (!mine_) return;
-  for (const auto& [signal, action] : old_) ::sigaction(signal, &action, nullptr);
+  if (!mine_)
+    return;
+  for (const auto& [signal, action] : old_)
+    ::sigaction(signal, &action, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   for (int signal = 1; signal < kSignals; ++signal)
     g_arrived.by_user[signal] = g_arrived.by_kernel[signal] = 0;
@@ -91,8 +98,10 @@ Signals::~Signals() {
 sigset_t Signals::handled() const {
   sigset_t set;
   sigemptyset(&set);
-  for (const auto& [signal, action] : old_) sigaddset(&set, signal);
-  if (g_ignores_file_limit) sigaddset(&set, SIGXFSZ);
+  for (const auto& [signal, action] : old_)
+    sigaddset(&set, signal);
+  if (g_ignores_file_limit)
+    sigaddset(&set, SIGXFSZ);
   return set;
 }
 
@@ -112,25 +121,30 @@ void Signals::install(int signal) {
   ::sigaction(signal, nullptr, &old);
   const bool ours = signal == SIGXFSZ && g_ignores_file_limit;
   const bool ignored = (old.sa_flags & SA_SIGINFO) == 0 && old.sa_handler == SIG_IGN;
-  if (signal == SIGCHLD) ignored_ends_of_children_ = ignored;
-  if (signal != SIGCHLD && ignored && !ours) return;
+  if (signal == SIGCHLD)
+    ignored_ends_of_children_ = ignored;
+  if (signal != SIGCHLD && ignored && !ours)
+    return;
   struct sigaction action {};
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
   sigemptyset(&action.sa_mask);
-  if (::sigaction(signal, &action, nullptr) == 0) old_.emplace_back(signal, old);
+  if (::sigaction(signal, &action, nullptr) == 0)
+    old_.emplace_back(signal, old);
 }
 
 void outlive_file_limit() {
   struct sigaction old {};
   ::sigaction(SIGXFSZ, nullptr, &old);
-  if ((old.sa_flags & SA_SIGINFO) != 0 || old.sa_handler != SIG_DFL) return;
+  if ((old.sa_flags & SA_SIGINFO) != 0 || old.sa_handler != SIG_DFL)
+    return;
   ::signal(SIGXFSZ, SIG_IGN);
   g_ignores_file_limit = true;
 }
 
 void stop_outliving_file_limit() {
-  if (g_ignores_file_limit) ::signal(SIGXFSZ, SIG_DFL);
+  if (g_ignores_file_limit)
+    ::signal(SIGXFSZ, SIG_DFL);
 }
 
 std::string signal_name(int signal) {

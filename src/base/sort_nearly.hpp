@@ -20,8 +20,10 @@ void sort_nearly(Items&& items, Less less) {
   const std::span index(items);
   const std::size_t n = index.size();
   std::size_t sorted = 1;
-  while (sorted < n && !less(index[sorted], index[sorted - 1])) ++sorted;
-  if (sorted >= n) return;
+  while (sorted < n && !less(index[sorted], index[sorted - 1]))
+    ++sorted;
+  if (sorted >= n)
+    return;
   std::vector<typename decltype(index)::value_type> misplaced;
   std::size_t kept = sorted;  // index[0, kept) stays in place, ascending
   for (std::size_t i = sorted; i < n; ++i) {
@@ -29,8 +31,8 @@ void sort_nearly(Items&& items, Less less) {
       misplaced.push_back(index[i]);
       if (misplaced.size() > n / 8 + 16) {
         // Put the rest back behind what was kept, and sort everything.
-        std::copy(misplaced.begin(), misplaced.end(),
-                  index.begin() + static_cast<std::ptrdiff_t>(kept));
+        std::copy(
+            misplaced.begin(), misplaced.end(), index.begin() + static_cast<std::ptrdiff_t>(kept));
         std::stable_sort(index.begin(), index.end(), less);
         return;
       }

@@ -15,7 +15,8 @@ Error error_of(sqlite3* db, const std::string& path, std::string_view sql) {
   std::string what = code == SQLITE_INTERRUPT
                          ? "takes more work than a file of its size can need: it is damaged"
                          : sqlite3_errmsg(db);
-  if (!sql.empty()) what += " in: " + std::string(sql.substr(0, 200));
+  if (!sql.empty())
+    what += " in: " + std::string(sql.substr(0, 200));
   return {damaged ? Code::kBadData : Code::kIo, std::move(what), path, {}};
 }
 
@@ -30,7 +31,8 @@ std::string percent_encode(std::string_view path) {
 /// The first column of all rows; none of a statement that fails.
 std::vector<std::string> names_of(Result<Statement> query) {
   std::vector<std::string> names;
-  if (!query) return names;
+  if (!query)
+    return names;
   for (auto row = query->step(); row && *row; row = query->step())
     names.emplace_back(query->text(0));
   return names;
@@ -51,8 +53,10 @@ void Database::interrupt() const {
 
 Result<bool> Statement::step() {
   const int code = sqlite3_step(handle_.get());
-  if (code == SQLITE_ROW) return true;
-  if (code == SQLITE_DONE) return false;
+  if (code == SQLITE_ROW)
+    return true;
+  if (code == SQLITE_DONE)
+    return false;
   return tl::make_unexpected(
       error_of(sqlite3_db_handle(handle_.get()), path_, sqlite3_sql(handle_.get())));
 }
@@ -67,8 +71,8 @@ void Statement::bind(int index, double value) {
   sqlite3_bind_double(handle_.get(), index, value);
 }
 void Statement::bind(int index, std::string_view value) {
-  sqlite3_bind_text(handle_.get(), index, value.data(), static_cast<int>(value.size()),
-                    SQLITE_TRANSIENT);
+  sqlite3_bind_text(
+      handle_.get(), index, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
 }
 void Statement::bind_null(int index) {
   sqlite3_bind_null(handle_.get(), index);
@@ -104,14 +108,17 @@ std::string_view Statement::column_name(int column) const {
   return sqlite3_column_name(handle_.get(), column);
 }
 
-Result<Database> Database::open(const std::string& file, const std::filesystem::path& path,
-                                int flags, Code failure) {
+Result<Database> Database::open(const std::string& file,
+                                const std::filesystem::path& path,
+                                int flags,
+                                Code failure) {
   sqlite3* raw = nullptr;
   const int code = sqlite3_open_v2(file.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   Database database;
   database.handle_.reset(raw);
   database.path_ = path.string();
-  if (code != SQLITE_OK) return fail(failure, sqlite3_errmsg(raw), database.path_);
+  if (code != SQLITE_OK)
+    return fail(failure, sqlite3_errmsg(raw), database.path_);
   sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, kMostValue);
   return database;
 }
@@ -131,7 +138,8 @@ void Database::distrust(std::uint64_t bytes, bool read_only) {
   sqlite3_limit(db, SQLITE_LIMIT_SQL_LENGTH, 1'000'000);
   effort_ = std::make_unique<Effort>(Effort{.done = 0, .most = kAlways + kPerByte * bytes});
   sqlite3_progress_handler(
-      db, kSteps,
+      db,
+      kSteps,
       [](void* effort) {
         auto* all = static_cast<Effort*>(effort);
         all->done += kSteps;
@@ -145,7 +153,8 @@ Result<Database> Database::open_readonly(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path, error))
     return fail(Code::kNoInput, "no such file", path.string());
   const auto bytes = std::filesystem::file_size(path, error);
-  if (error) return fail(Code::kNoInput, "is not a regular file", path.string());
+  if (error)
+    return fail(Code::kNoInput, "is not a regular file", path.string());
   // SQLite's own reading waits for what only looks like a file (/proc/kmsg).
   const std::string head = TRY(read_head(path, kSqliteMagic.size()));
   if (!head.empty() && !is_sqlite(head))
@@ -160,13 +169,15 @@ Result<Database> Database::open_readonly(const std::filesystem::path& path) {
   const std::string uri =
       "file:" + percent_encode(path.string()) + (alone ? "?immutable=1" : "?mode=ro");
   auto database = open(uri, path, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, Code::kBadData);
-  if (database) database->distrust(bytes, true);
+  if (database)
+    database->distrust(bytes, true);
   return database;
 }
 
 Result<Database> Database::create(const std::filesystem::path& path) {
   std::error_code error;
-  if (std::filesystem::exists(path, error)) std::filesystem::resize_file(path, 0, error);
+  if (std::filesystem::exists(path, error))
+    std::filesystem::resize_file(path, 0, error);
   auto database =
       TRY(open(path.string(), path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, Code::kIo));
   TRY(database.execute("pragma synchronous=off; pragma journal_mode=off"));
@@ -177,7 +188,8 @@ Result<Database> Database::open_write(const std::filesystem::path& path) {
   auto database = open(path.string(), path, SQLITE_OPEN_READWRITE, Code::kNoInput);
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
-  if (database) database->distrust(error ? 0 : bytes, false);
+  if (database)
+    database->distrust(error ? 0 : bytes, false);
   return database;
 }
 
@@ -186,14 +198,16 @@ Result<Database> Database::in_memory() {
 }
 
 Result<Statement> Database::prepare(std::string_view sql) const {
-  if (effort_) effort_->done = 0;
+  if (effort_)
+    effort_->done = 0;
   sqlite3_stmt* raw = nullptr;
   const char* rest = nullptr;
   if (sqlite3_prepare_v2(handle_.get(), sql.data(), static_cast<int>(sql.size()), &raw, &rest) !=
       SQLITE_OK) {
     return tl::make_unexpected(error_of(handle_.get(), path_, sql));
   }
-  if (raw == nullptr) return fail(Code::kUsage, "there is no SQL statement in it", path_);
+  if (raw == nullptr)
+    return fail(Code::kUsage, "there is no SQL statement in it", path_);
   Statement statement;
   statement.handle_.reset(raw);
   statement.path_ = path_;
@@ -202,7 +216,8 @@ Result<Statement> Database::prepare(std::string_view sql) const {
   const bool more = sqlite3_prepare_v2(handle_.get(), rest, left, &second, nullptr) != SQLITE_OK ||
                     second != nullptr;
   sqlite3_finalize(second);
-  if (more) return fail(Code::kUsage, "there is more than one SQL statement in it", path_);
+  if (more)
+    return fail(Code::kUsage, "there is more than one SQL statement in it", path_);
   return statement;
 }
 
@@ -227,7 +242,8 @@ std::vector<std::string> Database::columns(std::string_view table) const {
       "select name from pragma_table_info(?1) where exists (select 1 from sqlite_master where type "
       "= 'table' and "
       "name = ?1 collate nocase)");
-  if (query) query->bind(1, table);
+  if (query)
+    query->bind(1, table);
   return names_of(std::move(query));
 }
 

@@ -87,7 +87,8 @@ class Database {
     std::uint64_t done = 0, most = 0;
   };
   [[nodiscard]] static Result<Database> open(const std::string& file,
-                                             const std::filesystem::path& path, int flags,
+                                             const std::filesystem::path& path,
+                                             int flags,
                                              Code failure);
   void distrust(std::uint64_t bytes, bool read_only);
   std::unique_ptr<Effort> effort_;  ///< outlives the handle, which calls with it

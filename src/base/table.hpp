@@ -34,7 +34,8 @@ class Table {
 
   /// Lines with newlines, at most `width` columns wide as long as the shrinking column keeps
   /// `least` (and 0: no limit). `dropped` gets the titles of columns that gave way.
-  [[nodiscard]] std::string render(std::size_t width, bool color,
+  [[nodiscard]] std::string render(std::size_t width,
+                                   bool color,
                                    std::vector<std::string>* dropped = nullptr,
                                    std::size_t least = 16) const;
 

@@ -16,13 +16,15 @@ class TemporaryFolder {
     std::error_code error;
     std::string pattern =
         (std::filesystem::temp_directory_path(error) / (name + "-XXXXXX")).string();
-    if (!error && ::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+    if (!error && ::mkdtemp(pattern.data()) != nullptr)
+      path_ = pattern;
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   ~TemporaryFolder() {
     std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+    if (!path_.empty())
+      std::filesystem::remove_all(path_, ignored);
   }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 

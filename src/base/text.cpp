@@ -10,7 +10,8 @@ namespace rangescope::base {
 std::string_view trim(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n\f\v";
   const auto first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
+  if (first == std::string_view::npos)
+    return {};
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
@@ -19,7 +20,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   for (;;) {
     const auto end = text.find(separator);
     parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
+    if (end == std::string_view::npos)
+      return parts;
     text.remove_prefix(end + 1);
   }
 }
@@ -31,18 +33,21 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (c >= 'A' && c <= 'Z')
+      c = static_cast<char>(c - 'A' + 'a');
   }
   return out;
 }
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
-  if (from.empty()) return std::string(text);
+  if (from.empty())
+    return std::string(text);
   std::string out;
   for (;;) {
     const auto place = text.find(from);
     out += text.substr(0, place);
-    if (place == std::string_view::npos) return out;
+    if (place == std::string_view::npos)
+      return out;
     out += to;
     text.remove_prefix(place + from.size());
   }
@@ -59,10 +64,12 @@ bool is_obeyed(char32_t point) {
 
 template <class T>
 std::optional<T> number(std::string_view text) {
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  if (!text.empty() && text.front() == '+')
+    text.remove_prefix(1);
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty())
+    return std::nullopt;
   return value;
 }
 
@@ -83,9 +90,11 @@ std::size_t utf8_sequence(std::string_view text, char32_t& point) {
     length = 3, least = 0x800, point = lead & 0x0Fu;
   else if (lead >= 0xF0 && lead <= 0xF4)
     length = 4, least = 0x10000, point = lead & 0x07u;
-  if (length == 0 || text.size() < length) return 0;
+  if (length == 0 || text.size() < length)
+    return 0;
   for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
+    if ((byte(i) & 0xC0) != 0x80)
+      return 0;
     point = (point << 6) | (byte(i) & 0x3Fu);
   }
   const bool valid = point >= least && point <= 0x10FFFF && (point < 0xD800 || point > 0xDFFF);
@@ -100,7 +109,8 @@ void append_hex(std::string& out, char byte) {
 // locale-free.
 std::size_t column_width(char32_t c) {
   const auto in = [c](char32_t a, char32_t b) { return c >= a && c <= b; };
-  if (in(0x300, 0x36F) || in(0x200B, 0x200F) || in(0xFE00, 0xFE0F) || in(0x20D0, 0x20FF)) return 0;
+  if (in(0x300, 0x36F) || in(0x200B, 0x200F) || in(0xFE00, 0xFE0F) || in(0x20D0, 0x20FF))
+    return 0;
   if (in(0x1100, 0x115F) || in(0x2E80, 0x303E) || in(0x3041, 0xA4CF) || in(0xAC00, 0xD7A3) ||
       in(0xF900, 0xFAFF) || in(0xFE30, 0xFE6F) || in(0xFF00, 0xFF60) || in(0xFFE0, 0xFFE6) ||
       in(0x1F300, 0x1F64F) || in(0x1F900, 0x1F9FF) || in(0x20000, 0x3FFFD))
@@ -110,7 +120,8 @@ std::size_t column_width(char32_t c) {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), previous(b.size() + 1), row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (std::size_t j = 0; j <= b.size(); ++j)
+    previous[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
@@ -141,7 +152,8 @@ bool is_utf8(std::string_view text) {
   char32_t point = 0;
   while (!text.empty()) {
     const std::size_t n = utf8_sequence(text, point);
-    if (n == 0) return false;
+    if (n == 0)
+      return false;
     text.remove_prefix(n);
   }
   return true;
@@ -155,7 +167,8 @@ std::string printable_json(std::string_view json) {
     const auto first = std::min(json.find_first_of("\x7f\xc2\xe2"), json.size());
     out += json.substr(0, first);
     json.remove_prefix(first);
-    if (json.empty()) return out;
+    if (json.empty())
+      return out;
     char32_t point = 0;
     const std::size_t n = std::max<std::size_t>(utf8_sequence(json, point), 1);
     out += is_obeyed(point) ? fmt::format("\\u{:04x}", static_cast<unsigned>(point))
@@ -178,7 +191,8 @@ std::string printable(std::string_view text) {
     } else if (point == '\t') {
       out += "\\t";
     } else if (point < 0x20 || is_obeyed(point)) {
-      for (const char byte : text.substr(0, n)) append_hex(out, byte);
+      for (const char byte : text.substr(0, n))
+        append_hex(out, byte);
     } else {
       out += text.substr(0, n);
     }
@@ -199,8 +213,10 @@ std::size_t display_width(std::string_view text) {
 }
 
 std::string elide(std::string_view text, std::size_t width) {
-  if (display_width(text) <= width) return std::string(text);
-  if (width == 0) return {};
+  if (display_width(text) <= width)
+    return std::string(text);
+  if (width == 0)
+    return {};
   std::vector<std::string_view> glyphs;
   char32_t point = 0;
   for (std::string_view rest = text; !rest.empty();) {
@@ -211,14 +227,17 @@ std::string elide(std::string_view text, std::size_t width) {
   std::size_t head = 0, tail = glyphs.size(), used = 1;
   for (bool front = true; head < tail; front = !front) {
     const std::size_t next = display_width(front ? glyphs[head] : glyphs[tail - 1]);
-    if (used + next > width) break;
+    if (used + next > width)
+      break;
     used += next;
     front ? ++head : --tail;
   }
   std::string out;
-  for (std::size_t i = 0; i < head; ++i) out += glyphs[i];
+  for (std::size_t i = 0; i < head; ++i)
+    out += glyphs[i];
   out += "…";
-  for (std::size_t i = tail; i < glyphs.size(); ++i) out += glyphs[i];
+  for (std::size_t i = tail; i < glyphs.size(); ++i)
+    out += glyphs[i];
   return out;
 }
 
@@ -232,14 +251,16 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::
       line += word;
       continue;
     }
-    if (!line.empty()) line += ' ';
+    if (!line.empty())
+      line += ' ';
     line += word;
   }
   lines.push_back(line);
   return lines;
 }
 
-std::vector<std::string> nearest(std::string_view name, std::span<const std::string> known,
+std::vector<std::string> nearest(std::string_view name,
+                                 std::span<const std::string> known,
                                  std::size_t most) {
   const std::string wanted = lower(name);
   std::vector<std::pair<std::size_t, std::string>> found;
@@ -249,14 +270,17 @@ std::vector<std::string> nearest(std::string_view name, std::span<const std::str
     const std::size_t allowed =
         std::max<std::size_t>(1, std::max(wanted.size(), folded.size()) / 3);
     const bool part = wanted.size() >= 3 && folded.find(wanted) != std::string::npos;
-    if (part) distance = std::min(distance, allowed);
-    if (distance <= allowed) found.emplace_back(distance, candidate);
+    if (part)
+      distance = std::min(distance, allowed);
+    if (distance <= allowed)
+      found.emplace_back(distance, candidate);
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(
+      found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;
   for (auto& [distance, candidate] : found) {
-    if (names.size() == most) break;
+    if (names.size() == most)
+      break;
     if (std::find(names.begin(), names.end(), candidate) == names.end())
       names.push_back(std::move(candidate));
   }
@@ -265,10 +289,12 @@ std::vector<std::string> nearest(std::string_view name, std::span<const std::str
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> known) {
   const auto names = nearest(name, known);
-  if (names.empty()) return {};
+  if (names.empty())
+    return {};
   std::string text = "did you mean ";
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
+    if (i > 0)
+      text += i + 1 == names.size() ? " or " : ", ";
     text += "'" + names[i] + "'";
   }
   return text + "?";
@@ -284,7 +310,8 @@ std::string shell_quote(std::string_view argument) {
 
 std::string shell_quote(std::span<const std::string> argv) {
   std::vector<std::string> words;
-  for (const std::string& argument : argv) words.push_back(shell_quote(argument));
+  for (const std::string& argument : argv)
+    words.push_back(shell_quote(argument));
   return join(words, " ");
 }
 

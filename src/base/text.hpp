@@ -18,7 +18,8 @@ namespace rangescope::base {
 [[nodiscard]] constexpr std::string_view file_name(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);
 }
-[[nodiscard]] std::string replace_all(std::string_view text, std::string_view from,
+[[nodiscard]] std::string replace_all(std::string_view text,
+                                      std::string_view from,
                                       std::string_view to);
 
 /// Whole-string numbers in the C locale; nothing when a single character is left over.
@@ -43,7 +44,8 @@ namespace rangescope::base {
 
 /// Lines of at most `width` columns (0: one line), broken at spaces; from the second one on they
 /// begin with `indent` spaces.
-[[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width,
+[[nodiscard]] std::vector<std::string> wrapped(std::string_view text,
+                                               std::size_t width,
                                                std::size_t indent);
 
 /// Names of `known` nearest to `name` by Damerau-Levenshtein distance (optimal string alignment,

@@ -19,7 +19,8 @@ namespace rangescope::base {
 [[nodiscard]] std::string format_count(std::int64_t count);
 /// `1 kernel`, `12,345 kernels`, `2 copies`: a count with its noun. `many` is for words that are
 /// not the noun alone, as in counted(n, "range has", "ranges have").
-[[nodiscard]] std::string counted(std::uint64_t count, std::string_view one,
+[[nodiscard]] std::string counted(std::uint64_t count,
+                                  std::string_view one,
                                   std::string_view many = {});
 /// `12.3 %` from 0.123.
 [[nodiscard]] std::string format_share(double share);

@@ -23,22 +23,27 @@ void parallel_for(std::size_t tasks, int asked, const std::function<void(std::si
   std::exception_ptr failure;
   const auto work = [&]() noexcept {
     try {
-      for (std::size_t i = next.fetch_add(1); i < tasks; i = next.fetch_add(1)) fn(i);
+      for (std::size_t i = next.fetch_add(1); i < tasks; i = next.fetch_add(1))
+        fn(i);
     } catch (...) {
       next = tasks;
-      if (!failed.test_and_set()) failure = std::current_exception();
+      if (!failed.test_and_set())
+        failure = std::current_exception();
     }
   };
   std::vector<std::thread> helpers;
   helpers.reserve(static_cast<std::size_t>(workers));
   try {
-    for (int i = 1; i < workers; ++i) helpers.emplace_back(work);
+    for (int i = 1; i < workers; ++i)
+      helpers.emplace_back(work);
   } catch (const std::system_error&) {
     // the system gives no more threads: those that run do the work
   }
   work();
-  for (std::thread& helper : helpers) helper.join();
-  if (failure) std::rethrow_exception(failure);
+  for (std::thread& helper : helpers)
+    helper.join();
+  if (failure)
+    std::rethrow_exception(failure);
 }
 
 }  // namespace rangescope::base

@@ -35,14 +35,17 @@ std::vector<std::string> g_arguments;
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames())
+      names.push_back("--" + name);
+    for (const std::string& name : option->get_snames())
+      names.push_back("-" + name);
   }
   return names;
 }
 
 const CLI::App* deepest(const CLI::App* app) {
-  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  while (!app->get_subcommands().empty())
+    app = app->get_subcommands().front();
   return app;
 }
 
@@ -55,7 +58,8 @@ std::vector<std::string> children(const CLI::App* app) {
 
 /// Does the command, or one of its verbs, have this option?
 bool has_option(const CLI::App& app, const std::string& name) {
-  if (app.get_option_no_throw(name) != nullptr) return true;
+  if (app.get_option_no_throw(name) != nullptr)
+    return true;
   const auto verbs = app.get_subcommands([](const CLI::App*) { return true; });
   return std::ranges::any_of(verbs, [&](const CLI::App* verb) { return has_option(*verb, name); });
 }
@@ -64,24 +68,29 @@ bool has_option(const CLI::App& app, const std::string& name) {
 std::string modern(const CLI::App& app, std::string_view command, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   for (const auto& [what, old, now, only] : base::rows<4>(rangescope_app)) {
-    if (what != "option" || name != old || !(only.empty() || only == command)) continue;
-    if (has_option(app, std::string(now))) return std::string(now) + word.substr(name.size());
+    if (what != "option" || name != old || !(only.empty() || only == command))
+      continue;
+    if (has_option(app, std::string(now)))
+      return std::string(now) + word.substr(name.size());
   }
   return word;
 }
 
 /// Where the program begins on a line without `--`: at the first word that is no option, no
 /// option's value and no override. The number of words where there is none.
-std::size_t program_begin(const CLI::App& app, std::string_view command,
+std::size_t program_begin(const CLI::App& app,
+                          std::string_view command,
                           const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (!word.starts_with("-") || word == "-") {
-      if (config::looks_like_override(word)) continue;
+      if (config::looks_like_override(word))
+        continue;
       return i;
     }
     const CLI::Option* option = app.get_option_no_throw(modern(app, command, word));
-    if (option != nullptr && option->get_items_expected_max() > 0) ++i;
+    if (option != nullptr && option->get_items_expected_max() > 0)
+      ++i;
   }
   return words.size();
 }
@@ -95,7 +104,8 @@ struct CommandLine {
 /// Can it be a program: does a shell find it, or is it a script of Python?
 bool can_run(const std::string& word) {
   std::error_code ignored;
-  if (base::find_on_path(word)) return true;
+  if (base::find_on_path(word))
+    return true;
   return word.ends_with(".py") && std::filesystem::exists(word, ignored);
 }
 
@@ -104,14 +114,17 @@ using Words = std::vector<std::string>;
 /// Where the program begins, or the `--` before it. A `--` behind the program is one of its
 /// arguments, as in `cargo run -- x`. But `profile decode -- ./app` is a mistake in rangescope's
 /// own words: `decode` is no program, and `./app` is one.
-Words::const_iterator find_program(const CLI::App& app, const Subcommand& command,
+Words::const_iterator find_program(const CLI::App& app,
+                                   const Subcommand& command,
                                    const Words& line) {
   const auto separator = std::find(line.begin(), line.end(), "--");
   const bool needs_separator = command.needs_separator() || app.get_prefix_command();
-  if (!command.takes_program() || needs_separator) return separator;
+  if (!command.takes_program() || needs_separator)
+    return separator;
   const std::size_t free_words = program_begin(app, command.name(), line);
   const auto free_word = line.begin() + static_cast<std::ptrdiff_t>(free_words);
-  if (free_word >= separator) return separator;
+  if (free_word >= separator)
+    return separator;
   const bool is_mistake =
       std::distance(separator, line.end()) > 1 && !can_run(*free_word) && can_run(separator[1]);
   return is_mistake ? separator : free_word;
@@ -123,7 +136,8 @@ CommandLine split_at_program(const CLI::App& app, const Subcommand& command, con
   auto program = find_program(app, command, line);
   out.words.assign(line.begin(), program);
   out.separated = program != line.end();
-  if (out.separated && *program == "--") ++program;
+  if (out.separated && *program == "--")
+    ++program;
   out.program.assign(program, line.end());
   return out;
 }
@@ -131,10 +145,22 @@ CommandLine split_at_program(const CLI::App& app, const Subcommand& command, con
 /// Every subcommand, in the order in which help lists them.
 std::vector<std::unique_ptr<Subcommand>> subcommands() {
   std::vector<std::unique_ptr<Subcommand>> all;
-  constexpr MakeSubcommand* kMakers[] = {
-      make_profile, make_attach, make_ctl,    make_report,  make_query,  make_export, make_compare,
-      make_gate,    make_runs,   make_config, make_metrics, make_doctor, make_mcp,    make_help};
-  for (MakeSubcommand* make : kMakers) all.push_back(make());
+  constexpr MakeSubcommand* kMakers[] = {make_profile,
+                                         make_attach,
+                                         make_ctl,
+                                         make_report,
+                                         make_query,
+                                         make_export,
+                                         make_compare,
+                                         make_gate,
+                                         make_runs,
+                                         make_config,
+                                         make_metrics,
+                                         make_doctor,
+                                         make_mcp,
+                                         make_help};
+  for (MakeSubcommand* make : kMakers)
+    all.push_back(make());
   return all;
 }
 
@@ -148,8 +174,10 @@ struct Parsed {
 };
 
 base::Level log_level(const Parsed& parsed) {
-  if (parsed.quiet) return base::Level::kWarning;
-  if (parsed.verbose > 1) return base::Level::kDebug;
+  if (parsed.quiet)
+    return base::Level::kWarning;
+  if (parsed.verbose > 1)
+    return base::Level::kDebug;
   return parsed.verbose > 0 ? base::Level::kDetail : base::Level::kInfo;
 }
 
@@ -171,14 +199,16 @@ std::unique_ptr<Parsed> declare(Subcommand& command) {
         ->group("Output");
   };
   common(app);
-  for (CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) common(*child);
+  for (CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; }))
+    common(*child);
   return parsed;
 }
 
 std::vector<std::string> shipped_metrics() {
   std::vector<std::string> names;
   if (const auto shipped = config::shipped_groups())
-    for (const auto& group : *shipped) names.push_back(group.name);
+    for (const auto& group : *shipped)
+      names.push_back(group.name);
   return names;
 }
 
@@ -188,15 +218,18 @@ std::vector<std::string> values_of(std::string_view type) {
       type.find('|') != std::string::npos && std::all_of(type.begin(), type.end(), [](char c) {
         return c == '|' || c == '-' || c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
       });
-  if (!words) return {};
+  if (!words)
+    return {};
   const auto parts = base::split(type, '|');
   return {parts.begin(), parts.end()};
 }
 
 HelpOption described(const CLI::Option& option) {
   HelpOption out;
-  for (const std::string& name : option.get_snames()) out.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
+  for (const std::string& name : option.get_snames())
+    out.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames())
+    out.names.push_back("--" + name);
   const std::string type = option.get_type_name();
   if (out.names.empty()) {
     out.value = option.get_name(true);
@@ -222,7 +255,8 @@ HelpOption described(const CLI::Option& option) {
 }
 
 void describe(const CLI::App& app, HelpCommand& into) {
-  for (const CLI::Option* option : app.get_options()) into.options.push_back(described(*option));
+  for (const CLI::Option* option : app.get_options())
+    into.options.push_back(described(*option));
   for (const CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) {
     HelpCommand& word = into.words.emplace_back();
     word.name = child->get_name();
@@ -254,12 +288,15 @@ HelpCommand page_of(const Subcommand& command, const CLI::App& app) {
 
 base::Error unknown_command(const std::string& name, const Words& words) {
   std::vector<std::string> known;
-  for (const auto& command : subcommands()) known.emplace_back(command->name());
+  for (const auto& command : subcommands())
+    known.emplace_back(command->name());
   base::Error error{
       base::Code::kUsage, "there is no command '" + base::printable(name) + "'", {}, {}};
   error.hint = hint_for_peers_command(name, words);
-  if (error.hint.empty()) error.hint = base::removal_hint("rangescope " + name);
-  if (error.hint.empty()) error.hint = base::did_you_mean(name, known);
+  if (error.hint.empty())
+    error.hint = base::removal_hint("rangescope " + name);
+  if (error.hint.empty())
+    error.hint = base::did_you_mean(name, known);
   if (error.hint.empty())
     error.hint = "To profile a program: rangescope profile -- " + base::shell_quote(name) +
                  " ...; all commands: rangescope help";
@@ -273,7 +310,8 @@ int code_of(const base::Result<int>& done) {
 
 /// `code`, unless what was printed did not reach standard output (a full disk).
 int after_printing(int code) {
-  if ((std::fflush(stdout) == 0 && std::ferror(stdout) == 0) || code != 0) return code;
+  if ((std::fflush(stdout) == 0 && std::ferror(stdout) == 0) || code != 0)
+    return code;
   return say({base::Code::kIo,
               std::string("writing failed: ") + std::strerror(errno),
               "standard output",
@@ -281,9 +319,11 @@ int after_printing(int code) {
 }
 
 /// What was wrong with the words, and how they are written right.
-base::Error wrong_words(const Subcommand& command, const CLI::App& app,
+base::Error wrong_words(const Subcommand& command,
+                        const CLI::App& app,
                         const CLI::ParseError& error) {
-  if (!app.remaining(true).empty()) return unknown_argument(app, command.name());
+  if (!app.remaining(true).empty())
+    return unknown_argument(app, command.name());
   base::Error wrong{base::Code::kUsage, error.what(), {}, {}};
   wrong.hint = "See rangescope help " + std::string(command.name());
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
@@ -294,9 +334,11 @@ base::Error wrong_words(const Subcommand& command, const CLI::App& app,
       wrong.hint = "Write one of " + base::join(verbs, ", ");
       return wrong;
     }
-    if (page.words.empty()) wrong.hint = "Write: " + usage(page, page.name);
+    if (page.words.empty())
+      wrong.hint = "Write: " + usage(page, page.name);
     const auto name_end = wrong.what.find(" is required");
-    if (name_end != std::string::npos) wrong.what = "missing: " + wrong.what.substr(0, name_end);
+    if (name_end != std::string::npos)
+      wrong.what = "missing: " + wrong.what.substr(0, name_end);
   }
   // Words of validators carry their own hint behind a newline (refuse()).
   if (const auto line = wrong.what.find('\n'); line != std::string::npos) {
@@ -310,10 +352,12 @@ int parse_and_run(Subcommand& command, const Words& line) {
   const auto parsed = declare(command);
   auto [words, program, separated] = split_at_program(*parsed->app, command, line);
   if (!parsed->app->get_prefix_command())
-    for (std::string& word : words) word = modern(*parsed->app, command.name(), word);
+    for (std::string& word : words)
+      word = modern(*parsed->app, command.name(), word);
   g_arguments = words;
   g_arguments.insert(g_arguments.begin(), std::string(command.name()));
-  if (separated) g_arguments.emplace_back("--");
+  if (separated)
+    g_arguments.emplace_back("--");
   g_arguments.insert(g_arguments.end(), program.begin(), program.end());
   std::reverse(words.begin(), words.end());  // CLI11 takes its vector back to front
   try {
@@ -323,7 +367,8 @@ int parse_and_run(Subcommand& command, const Words& line) {
       return say(unknown_argument(*parsed->app, command.name()));
   } catch (const CLI::ParseError& error) {
     const bool asks = parsed->help || parsed->help_all;
-    if (!asks) return say(wrong_words(command, *parsed->app, error));
+    if (!asks)
+      return say(wrong_words(command, *parsed->app, error));
   }
   if (parsed->help || parsed->help_all) {
     print(help_text(page_of(command, *parsed->app), parsed->help_all));
@@ -333,9 +378,11 @@ int parse_and_run(Subcommand& command, const Words& line) {
   base::show_progress(!parsed->quiet);
   if (separated && !command.takes_program())
     return say({base::Code::kUsage,
-                "rangescope " + std::string(command.name()) + " runs no program", "--",
+                "rangescope " + std::string(command.name()) + " runs no program",
+                "--",
                 "Remove -- and what follows"});
-  if (command.takes_program()) command.set_program(std::move(program));
+  if (command.takes_program())
+    command.set_program(std::move(program));
   return after_printing(code_of(command.run()));
 }
 
@@ -362,19 +409,24 @@ base::Error unknown_argument(const CLI::App& app, std::string_view command) {
     const auto has_option = [&](const std::string& name) {
       return at->get_option_no_throw(name) != nullptr;
     };
-    if (nearest.empty()) nearest = hint_for_peers_option(option, g_arguments, has_option);
+    if (nearest.empty())
+      nearest = hint_for_peers_option(option, g_arguments, has_option);
     const bool is_letter = option.size() == 2;  // every other letter would be near
-    if (nearest.empty() && !is_letter) nearest = base::did_you_mean(option, option_names(*at));
+    if (nearest.empty() && !is_letter)
+      nearest = base::did_you_mean(option, option_names(*at));
   } else if (const auto subcommands = children(at); !subcommands.empty()) {
     const std::string written = std::string(command) + " " + first;
     error.what = "there is no '" + base::printable(written) + "'";
     nearest = base::removal_hint(written);
-    if (nearest.empty()) nearest = base::did_you_mean(first, subcommands);
-    if (nearest.empty()) nearest = "Write one of " + base::join(subcommands, ", ");
+    if (nearest.empty())
+      nearest = base::did_you_mean(first, subcommands);
+    if (nearest.empty())
+      nearest = "Write one of " + base::join(subcommands, ", ");
   } else {
     error.what = "unexpected argument '" + base::printable(first) + "'";
   }
-  if (!nearest.empty()) error.hint = nearest;
+  if (!nearest.empty())
+    error.hint = nearest;
   return error;
 }
 
@@ -411,10 +463,12 @@ int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>
     if ((name == "--version" || name == "-V") &&
         (words.size() == 1 || (words.size() == 2 && words[1] == "--json")))
       return code_of(put(words.size() == 1 ? version_text() : version_json()));
-    if (name == "--help" || name == "-h" || name == "--help-all") name = "help";
+    if (name == "--help" || name == "-h" || name == "--help-all")
+      name = "help";
     words.erase(words.begin());
     for (const auto& command : commands) {
-      if (command->name() == name) return parse_and_run(*command, words);
+      if (command->name() == name)
+        return parse_and_run(*command, words);
     }
     if (name.starts_with("-"))
       return say({base::Code::kUsage,

@@ -22,7 +22,8 @@ namespace rangescope::cli {
 
 [[nodiscard]] int run_app(int argc, char** argv);
 /// With these commands only.
-[[nodiscard]] int run_app(int argc, char** argv,
+[[nodiscard]] int run_app(int argc,
+                          char** argv,
                           const std::vector<std::unique_ptr<Subcommand>>& commands);
 
 /// The refusal of the first word that was left over, with the nearest name: for commands that let

@@ -94,9 +94,11 @@ Argument Argument::repeated() const {
 Argument Argument::one_of(std::vector<std::string> values) const {
   option_->type_name(base::join(values, "|"));
   const auto look = [values = std::move(values)](const std::string& text) -> std::string {
-    if (std::find(values.begin(), values.end(), text) != values.end()) return {};
+    if (std::find(values.begin(), values.end(), text) != values.end())
+      return {};
     const std::string hint = base::did_you_mean(text, values);
-    return refusal("is not one of its values", text,
+    return refusal("is not one of its values",
+                   text,
                    hint.empty() ? "Write one of " + base::join(values, ", ") : hint);
   };
   return Argument(option_->check(look));
@@ -106,8 +108,10 @@ Argument Argument::between(double low, double high) const {
   const auto look = [low, high](const std::string& text) -> std::string {
     double value = 0;
     const bool number = CLI::detail::lexical_cast(text, value);
-    if (number && value >= low && value <= high) return {};
-    return refusal(number ? "is out of range" : "is not a number", text,
+    if (number && value >= low && value <= high)
+      return {};
+    return refusal(number ? "is out of range" : "is not a number",
+                   text,
                    fmt::format("Write a number from {} to {}", low, high));
   };
   return Argument(option_->check(look));
@@ -133,12 +137,15 @@ Argument Arguments::declared(CLI::Option* option) const {
       option->description(std::string(found->second.second));
       return found->second.first.empty() ? made : made.type_name(std::string(found->second.first));
     }
-    if (scope.empty()) break;
+    if (scope.empty())
+      break;
   }
   const config::Key* key = config::find_flag(name);
-  if (key == nullptr) return made;
+  if (key == nullptr)
+    return made;
   option->description(text_of(*key));
-  if (option->get_items_expected_max() == 0) return made;
+  if (option->get_items_expected_max() == 0)
+    return made;
   if (key->type == config::KeyType::kChoice) {
     const auto choices = base::split(key->allowed, '|');
     return made.one_of({choices.begin(), choices.end()});
@@ -174,8 +181,10 @@ void Arguments::add_key(const config::Key& key, const std::string& group) const 
   else
     Argument(app_->add_option(flag, text)).type_name(value_name(key)).repeated().group(group);
 }
-Argument Arguments::add_duration(const std::string& names, std::function<void(std::int64_t)> take,
-                                 std::int64_t low, std::int64_t high) const {
+Argument Arguments::add_duration(const std::string& names,
+                                 std::function<void(std::int64_t)> take,
+                                 std::int64_t low,
+                                 std::int64_t high) const {
   auto taken = [names, low, high, take = std::move(take)](const std::string& given) {
     const auto ns = config::parse_duration(given);
     if (!ns || *ns < low || *ns > high)
@@ -196,11 +205,13 @@ Argument Arguments::add_flag(const std::string& names, std::function<void()> tak
       app_->add_flag_function(names, [take = std::move(take)](std::int64_t) { take(); }));
 }
 
-Argument Arguments::add_choice(const std::string& name, const std::vector<std::string>& words,
+Argument Arguments::add_choice(const std::string& name,
+                               const std::vector<std::string>& words,
                                std::function<void(std::size_t)> take) const {
   auto chosen = [words, take = std::move(take)](const std::string& given) {
     const auto found = std::find(words.begin(), words.end(), given);
-    if (found != words.end()) take(static_cast<std::size_t>(found - words.begin()));
+    if (found != words.end())
+      take(static_cast<std::size_t>(found - words.begin()));
   };
   return add_option(name, std::move(chosen)).one_of(words);
 }
@@ -230,18 +241,23 @@ std::vector<std::string> Arguments::results(const std::string& name) const {
   const CLI::Option* option = app_ ? app_->get_option_no_throw(name) : nullptr;
   return option ? option->results() : std::vector<std::string>{};
 }
-base::Result<void> Arguments::set(const std::string& name, const std::vector<std::string>& values,
+base::Result<void> Arguments::set(const std::string& name,
+                                  const std::vector<std::string>& values,
                                   const std::string& where) const {
   CLI::Option* option = app_->get_option_no_throw(name);
   try {
     option->clear();
-    if (values.empty()) return {};
-    for (const std::string& value : values) option->add_result(value);
+    if (values.empty())
+      return {};
+    for (const std::string& value : values)
+      option->add_result(value);
     option->run_callback();
   } catch (const CLI::ParseError& error) {
     const std::string text = error.what();  // refuse() puts the hint behind a newline
     const auto line = text.find('\n');
-    return base::fail(base::Code::kConfig, text.substr(0, line), where,
+    return base::fail(base::Code::kConfig,
+                      text.substr(0, line),
+                      where,
                       line == std::string::npos ? "" : text.substr(line + 1));
   }
   return {};

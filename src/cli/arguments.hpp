@@ -86,10 +86,14 @@ class Arguments {
   /// An option or flag that is declared as the key has it; its values are asked for with results().
   void add_key(const config::Key& key, const std::string& group) const;
   /// `10`, `10s`, `100ms`; nanoseconds from `low` to `high`.
-  Argument add_duration(const std::string& names, std::function<void(std::int64_t)> take,
-                        std::int64_t low, std::int64_t high) const;
+  Argument add_duration(const std::string& names,
+                        std::function<void(std::int64_t)> take,
+                        std::int64_t low,
+                        std::int64_t high) const;
   template <class Into>
-  Argument add_duration(const std::string& names, Into& into, std::int64_t low,
+  Argument add_duration(const std::string& names,
+                        Into& into,
+                        std::int64_t low,
                         std::int64_t high) const {
     return add_duration(
         names, [&into](std::int64_t ns) { into = std::chrono::nanoseconds(ns); }, low, high);
@@ -99,13 +103,16 @@ class Arguments {
 
   /// An option that takes one of these words, each of which means a value.
   template <class Value>
-  Argument add_choice(const std::string& name, Value& into,
+  Argument add_choice(const std::string& name,
+                      Value& into,
                       const std::vector<std::pair<std::string, Value>>& choices) const {
     std::vector<std::string> words(choices.size());
-    for (std::size_t i = 0; i < choices.size(); ++i) words[i] = choices[i].first;
+    for (std::size_t i = 0; i < choices.size(); ++i)
+      words[i] = choices[i].first;
     return add_choice(name, words, [&into, choices](std::size_t i) { into = choices[i].second; });
   }
-  Argument add_choice(const std::string& name, const std::vector<std::string>& words,
+  Argument add_choice(const std::string& name,
+                      const std::vector<std::string>& words,
                       std::function<void(std::size_t)> take) const;
 
   /// Called when all options have their values.
@@ -137,7 +144,8 @@ class Arguments {
 };
 
 /// A value that an option does not take: thrown from CLI11's callbacks only, and answered with 64.
-[[noreturn]] void refuse(const std::string& option, const std::string& what,
+[[noreturn]] void refuse(const std::string& option,
+                         const std::string& what,
                          const std::string& hint);
 
 }  // namespace rangescope::cli

@@ -22,7 +22,9 @@
 namespace rangescope::cli {
 
 /// An option that takes range expressions, each parsed where it stands.
-void bind_terms(const Arguments& app, const std::string& name, std::vector<model::RangeTerm>& into,
+void bind_terms(const Arguments& app,
+                const std::string& name,
+                std::vector<model::RangeTerm>& into,
                 std::vector<std::string>& notes);
 /// --include, --exclude
 void bind_ranges(const Arguments& app, model::RangeSelection& ranges);
@@ -69,10 +71,12 @@ struct FormatName {
   std::string_view name, extension;
 };
 /// Without -f and --json the file extension of -o decides; usage where no format has it.
-void choose_format_by_ending(const Arguments& app, const std::vector<FormatName>& formats,
+void choose_format_by_ending(const Arguments& app,
+                             const std::vector<FormatName>& formats,
                              ReportChoice& choice);
 /// -f and --json; without either the file extension of -o decides.
-void bind_format(const Arguments& app, const std::vector<FormatName>& formats,
+void bind_format(const Arguments& app,
+                 const std::vector<FormatName>& formats,
                  ReportChoice& choice);
 /// -f, --json, -o, --depth, --sort, --top, --columns, --explain, --color, --width
 void bind_report(const Arguments& app, ReportChoice& choice);
@@ -82,8 +86,10 @@ void bind_report(const Arguments& app, ReportChoice& choice);
 [[nodiscard]] base::Result<void> check_analysis(analyze::Options& options);
 
 /// --runs, --nsys, --metric, --region, --include, --exclude, --rename
-void bind_comparison(const Arguments& app, profile::SideOptions& from,
-                     analyze::CompareOptions& options, std::vector<std::string>& renames);
+void bind_comparison(const Arguments& app,
+                     profile::SideOptions& from,
+                     analyze::CompareOptions& options,
+                     std::vector<std::string>& renames);
 /// Expressions into ncu's grammar, and renames into the options. kUsage.
 [[nodiscard]] base::Result<void> finish_comparison(analyze::CompareOptions& options,
                                                    const std::vector<std::string>& renames);

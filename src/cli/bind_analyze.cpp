@@ -9,19 +9,21 @@
 #include "profile/settings.hpp"
 
 namespace rangescope::cli {
-void bind_terms(const Arguments& app, const std::string& name, std::vector<model::RangeTerm>& into,
+void bind_terms(const Arguments& app,
+                const std::string& name,
+                std::vector<model::RangeTerm>& into,
                 std::vector<std::string>& notes) {
-  app.add_option(name,
-                 [name, &into, &notes](const std::vector<std::string>& all) {
-                   into.clear();
-                   for (const std::string& written : all) {
-                     auto terms = model::parse_terms(written, &notes);
-                     if (!terms)
-                       refuse(name, terms.error().what + " " + terms.error().where,
-                              terms.error().hint);
-                     std::move(terms->begin(), terms->end(), std::back_inserter(into));
-                   }
-                 })
+  app.add_option(
+         name,
+         [name, &into, &notes](const std::vector<std::string>& all) {
+           into.clear();
+           for (const std::string& written : all) {
+             auto terms = model::parse_terms(written, &notes);
+             if (!terms)
+               refuse(name, terms.error().what + " " + terms.error().where, terms.error().hint);
+             std::move(terms->begin(), terms->end(), std::back_inserter(into));
+           }
+         })
       .repeated();
 }
 
@@ -38,7 +40,8 @@ void bind_kernels(const Arguments& app, model::KernelSelection& kernels) {
                      into->clear();
                      for (const std::string& written : all) {
                        auto pattern = model::KernelPattern::parse(written);
-                       if (!pattern) refuse(name, pattern.error().what, pattern.error().hint);
+                       if (!pattern)
+                         refuse(name, pattern.error().what, pattern.error().hint);
                        into->push_back(std::move(*pattern));
                      }
                    })
@@ -59,12 +62,14 @@ void bind_regions(const Arguments& command, analyze::Options& options) {
   app.add_option("--device", options.device);
   app.add_option("--nest", [&options](const std::string& separator) {
     if (separator.empty())
-      refuse("--nest", "an empty text separates no levels",
+      refuse("--nest",
+             "an empty text separates no levels",
              "Write what stands between them, '::' or /, or leave --nest out");
     options.nest = separator;
   });
   using Fold = std::optional<analyze::FoldNames>;
-  app.add_choice("--fold-names", options.fold_names,
+  app.add_choice("--fold-names",
+                 options.fold_names,
                  {{"auto", Fold(analyze::FoldNames::kAuto)},
                   {"numbers", Fold(analyze::FoldNames::kNumbers)},
                   {"off", Fold(analyze::FoldNames::kOff)}});
@@ -74,13 +79,15 @@ void bind_regions(const Arguments& command, analyze::Options& options) {
   app.add_flag("--aggregate,!--no-aggregate", options.aggregate);
   app.add_flag("--per-process,!--no-per-process", options.per_process);
   app.add_flag("--per-thread", options.per_thread);
-  app.add_choice("--push-pop-scope", options.push_pop_scope,
+  app.add_choice("--push-pop-scope",
+                 options.push_pop_scope,
                  {{"thread", analyze::PushPopScope::kThread},
                   {"process", analyze::PushPopScope::kProcess},
                   {"auto", analyze::PushPopScope::kAuto}});
   app.add_flag("--backward-with-forward", options.backward_with_forward);
   app.add_choice(
-      "--domains", options.domains,
+      "--domains",
+      options.domains,
       {{"separate", analyze::Domains::kSeparate}, {"nested", analyze::Domains::kNested}});
   app.add_option("--threads", options.threads);
 }
@@ -90,15 +97,17 @@ base::Result<void> check_analysis(analyze::Options& options) {
   auto useful_rules = TRY(config::expand_useful(options.flops));
   options.flops = std::move(useful_rules.flops);
   options.bytes = std::move(useful_rules.bytes);
-  for (const std::string& note : useful_rules.notes) base::info(base::printable(note));
-  std::move(useful_rules.tokens.begin(), useful_rules.tokens.end(),
-            std::back_inserter(options.tokens));
+  for (const std::string& note : useful_rules.notes)
+    base::info(base::printable(note));
+  std::move(
+      useful_rules.tokens.begin(), useful_rules.tokens.end(), std::back_inserter(options.tokens));
   TRY(analyze::parse_work(options.work, options.tokens));
   TRY(analyze::parse_useful(options.flops));
   TRY(analyze::parse_what_if(options.what_if));
   TRY(profile::check_ranges(options.ranges));
   TRY(profile::check_kernels(options.kernels));
-  for (const std::string& note : options.ranges.notes) base::detail(base::printable(note));
+  for (const std::string& note : options.ranges.notes)
+    base::detail(base::printable(note));
   return {};
 }
 

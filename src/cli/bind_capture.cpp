@@ -42,19 +42,22 @@ std::string phases_of(const std::string& path) {
   constexpr std::uint64_t kMostBytes = 1 << 20;
   const auto file = base::read_regular(path, kMostBytes);
   if (!file)
-    refuse("--phases", why_unreadable(path, file.error()),
+    refuse("--phases",
+           why_unreadable(path, file.error()),
            "Write auto, off, or a file of lines NAME=PATTERN");
   std::vector<std::string> phases;
   int number = 0;
   for (const std::string_view line : base::split(*file, '\n')) {
     const std::string_view phase = base::trim(line);
     ++number;
-    if (phase.empty() || phase.starts_with('#')) continue;
+    if (phase.empty() || phase.starts_with('#'))
+      continue;
     const std::size_t equals = std::min(phase.find('='), phase.size() - 1);
     const std::string_view name = base::trim(phase.substr(0, equals)),
                            pattern = base::trim(phase.substr(equals + 1));
     if (name.empty() || pattern.empty())
-      refuse("--phases", fmt::format("{}:{}: this is not a phase", base::printable(path), number),
+      refuse("--phases",
+             fmt::format("{}:{}: this is not a phase", base::printable(path), number),
              "Write NAME=PATTERN: decode step=mypkg.engine.Engine.step");
     phases.push_back(fmt::format("{}={}", name, pattern));
   }
@@ -68,7 +71,8 @@ void check_function_pattern(const std::string& written) {
   const bool is_empty = base::trim(written.substr(has_name ? equals + 1 : 0)).empty();
   if (is_empty || (has_name && equals == 0))
     refuse(
-        "--functions", "'" + base::printable(written) + "' names no function",
+        "--functions",
+        "'" + base::printable(written) + "' names no function",
         "Write a pattern, 'mypkg.engine.*', or a name for it too: step=mypkg.engine.Engine.step");
 }
 
@@ -89,31 +93,37 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
   });
   app.add_option("--modules", [&options](const std::string& text) {
     const auto levels = base::to_int(text);
-    if (text == "auto") return;
+    if (text == "auto")
+      return;
     if (text != "off" && !(levels && *levels >= 1 && *levels <= 64))
       refuse(
-          "--modules", "'" + base::printable(text) + "' is not a depth of modules",
+          "--modules",
+          "'" + base::printable(text) + "' is not a depth of modules",
           "Write auto (all of a PyTorch program), off, or how many levels from the outermost: 3");
     options.extra_env[wire::kModules] = text;
   });
   app.add_option("--memory", [&options](const std::string& text) {
-    if (text != "auto") options.extra_env[wire::kMemory] = text;
+    if (text != "auto")
+      options.extra_env[wire::kMemory] = text;
   });
   const std::function<void(const std::vector<std::string>&)> choose =
       [&options](const auto& patterns) {
-        for (const std::string& pattern : patterns) check_function_pattern(pattern);
+        for (const std::string& pattern : patterns)
+          check_function_pattern(pattern);
         options.extra_env[wire::kFunctions] = lines_of("--functions", patterns);
       };
   app.add_option("--functions", choose).type_name("[NAME=]PATTERN").repeated();
   app.add_option("--phases", [&options](const std::string& text) {
-    if (text != "auto") options.extra_env[wire::kPhases] = text == "off" ? text : phases_of(text);
+    if (text != "auto")
+      options.extra_env[wire::kPhases] = text == "off" ? text : phases_of(text);
   });
   app.add_duration(
       "--flush-interval",
       [&options](std::int64_t ns) {
         options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms";
       },
-      0, kLongest);
+      0,
+      kLongest);
   app.add_flag("--light", [&options] { options.extra_env[wire::kLight] = "1"; });
   app.add_flag("--chain-injection", options.chain_injection);
 }
@@ -124,9 +134,11 @@ void bind_cpu(const Arguments& app, profile::SampleChoice& choice) {
                    choice.cpu_off = text == "off";
                    choice.cpu_hz =
                        text.empty() ? std::optional(profile::kAutoCpu_hz) : std::nullopt;
-                   if (text.empty() || text == "off" || text == "auto") return;
+                   if (text.empty() || text == "off" || text == "auto")
+                     return;
                    std::string_view number = text;
-                   if (number.ends_with("Hz")) number.remove_suffix(2);
+                   if (number.ends_with("Hz"))
+                     number.remove_suffix(2);
                    const auto hz = base::to_int(number);
                    if (!hz || *hz < 1 || *hz > 10'000)
                      refuse("--cpu",
@@ -142,10 +154,12 @@ void bind_sampling(const Arguments& command, profile::SampleChoice& choice) {
   app.add_option("--sample", [&choice](const std::string& text) {
     choice.off = text == "off";
     choice.interval_ns.reset();
-    if (text == "off" || text == "auto") return;
+    if (text == "off" || text == "auto")
+      return;
     const auto ns = config::parse_duration(text);
     if (!ns || *ns < 10'000 || *ns > 1'000'000'000)
-      refuse("--sample", "'" + base::printable(text) + "' is not a time between 10us and 1s",
+      refuse("--sample",
+             "'" + base::printable(text) + "' is not a time between 10us and 1s",
              "Write auto, off, or a number and a unit: 1ms, 100us");
     choice.interval_ns = *ns;
   });
@@ -167,7 +181,8 @@ void bind_counters(const Arguments& command, collect::native::CounterRequest& re
       [&request](std::int64_t ns) {
         request.arm_wait_ms = static_cast<std::uint32_t>(ns / 1'000'000);
       },
-      0, 60'000'000'000);
+      0,
+      60'000'000'000);
   app.add_option("--skip-first", request.skip_first);
   app.add_option("--trace-first", request.trace_first);
 }

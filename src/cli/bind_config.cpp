@@ -14,11 +14,16 @@ namespace rangescope::cli {
 namespace {
 
 std::string group_of(const config::Key& key) {
-  if (key.flag == "--metrics") return "Counters";
-  if (key.path.starts_with("ranges.") || key.path.starts_with("kernels.")) return "Regions";
-  if (key.path.starts_with("pipeline.nsys.")) return "Nsight Systems";
-  if (key.path.starts_with("pipeline.ncu.")) return "Nsight Compute";
-  if (key.path.starts_with("pipeline.")) return "Stages";
+  if (key.flag == "--metrics")
+    return "Counters";
+  if (key.path.starts_with("ranges.") || key.path.starts_with("kernels."))
+    return "Regions";
+  if (key.path.starts_with("pipeline.nsys."))
+    return "Nsight Systems";
+  if (key.path.starts_with("pipeline.ncu."))
+    return "Nsight Compute";
+  if (key.path.starts_with("pipeline."))
+    return "Stages";
   return "Run";
 }
 
@@ -33,7 +38,8 @@ bool splits(const config::Key& key) {
 /// kUsage.
 base::Result<void> check_flag(const config::Key& key, config::Value value) {
   auto fits = config::check(key, value);
-  if (fits) return {};
+  if (fits)
+    return {};
   base::Error error = std::move(fits).error();
   error.code = base::Code::kUsage;
   error.where = key.flag;
@@ -42,7 +48,8 @@ base::Result<void> check_flag(const config::Key& key, config::Value value) {
 
 }  // namespace
 
-void ConfigArguments::options(const Arguments& app, bool aliases,
+void ConfigArguments::options(const Arguments& app,
+                              bool aliases,
                               const std::vector<std::string_view>& only) {
   app_ = app;
   aliases_ = aliases;
@@ -50,15 +57,18 @@ void ConfigArguments::options(const Arguments& app, bool aliases,
   app.under("Configuration").add_option("--config", config_files_).repeated();
   app.under("Configuration").add_option("--config-dir", config_dirs_).repeated();
   app.under("Configuration").add_flag("--no-project", no_project_);
-  if (!aliases) return;
+  if (!aliases)
+    return;
   for (const config::Key& key : config::keys()) {
-    if (key.flag.empty()) continue;
+    if (key.flag.empty())
+      continue;
     const std::string flag(key.flag);
     if (app.declares(flag)) {  // somebody declared it with more to it, and has its value: apply()
       bound_.push_back(flag);
       continue;
     }
-    if (!only.empty() && std::find(only.begin(), only.end(), flag) == only.end()) continue;
+    if (!only.empty() && std::find(only.begin(), only.end(), flag) == only.end())
+      continue;
     app.add_key(key, group_of(key));
   }
 }
@@ -76,15 +86,17 @@ base::Result<config::Inputs> ConfigArguments::inputs(
                                                 home == in.environment.end() ? "" : home->second);
   if (in.project_file) {
     in.project_trusted = config::is_trusted(*in.project_file);
-    if (!in.project_trusted) TRY(config::check_owner(*in.project_file));
+    if (!in.project_trusted)
+      TRY(config::check_owner(*in.project_file));
   }
   for (const std::string& file : config_files_) {
     if (std::error_code error; !std::filesystem::exists(file, error) && !error)
-      return base::fail(base::Code::kNoInput, "there is no file " + file, "--config",
-                        "Name a YAML file.");
+      return base::fail(
+          base::Code::kNoInput, "there is no file " + file, "--config", "Name a YAML file.");
     in.config_files.emplace_back(file);
   }
-  for (const std::string& dir : config_dirs_) in.config_dirs.emplace_back(dir);
+  for (const std::string& dir : config_dirs_)
+    in.config_dirs.emplace_back(dir);
 
   // The first word is the command; argument 1 is the one behind it. Walk the arguments as they
   // stood, so that the later of two wins, whether flag or override.
@@ -102,20 +114,24 @@ base::Result<config::Inputs> ConfigArguments::inputs(
       in.overrides.push_back(std::move(parsed));
       continue;
     }
-    if (!aliases_ || !raw[i].starts_with("--")) continue;
+    if (!aliases_ || !raw[i].starts_with("--"))
+      continue;
     origin.source = config::Source::kFlag;
     origin.name = raw[i].substr(0, raw[i].find('='));
     const config::Key* key = config::find_flag(origin.name);
     if (!key && origin.name.starts_with("--no-"))
       key = config::find_flag("--" + origin.name.substr(5));
-    if (!key) continue;
+    if (!key)
+      continue;
     const auto results = app_.results(std::string(key->flag));
     const std::size_t at = used[key->flag]++;
-    if (at >= results.size()) continue;
+    if (at >= results.size())
+      continue;
     if (key->type == config::KeyType::kList || key->type == config::KeyType::kExpressions) {
       auto& list = lists[key->flag];
       if (splits(*key)) {
-        for (const std::string_view part : base::split(results[at], ',')) list.emplace_back(part);
+        for (const std::string_view part : base::split(results[at], ','))
+          list.emplace_back(part);
       } else {
         list.push_back(results[at]);
       }
@@ -136,11 +152,13 @@ base::Result<config::Config> ConfigArguments::compose(
   for (const std::string& word : words_)
     if (!config::looks_like_override(word))
       return base::fail(base::Code::kUsage,
-                        "'" + base::printable(word) + "' is neither an override nor an option", {},
+                        "'" + base::printable(word) + "' is neither an override nor an option",
+                        {},
                         "Write key=value, or put the program after --.");
   auto in = TRY(inputs(program));
   auto config = config::compose(in);
-  if (!config) return config;
+  if (!config)
+    return config;
   if (const std::string_view key = profile::gating_key(*config); !key.empty()) {
     base::info(std::string(key) +
                " asks for a recording by Nsight Systems: pipeline.nsys.enable=true");
@@ -159,7 +177,8 @@ base::Result<void> ConfigArguments::apply(const config::Config& config) const {
       continue;
     const bool given =
         !app_.results(flag).empty();  // -o and -f are given, but are no keys of the configuration
-    if (given && !config.origin(key.path).on_command_line()) continue;
+    if (given && !config.origin(key.path).on_command_line())
+      continue;
     const auto values = key.type == config::KeyType::kBool
                             ? std::vector<std::string>{config.flag(key.path) ? "true" : "false"}
                             : config.list(key.path);

@@ -19,7 +19,8 @@ class ConfigArguments {
  public:
   /// Declares everything; `overrides` stand as free words. `aliases` false leaves the flags of keys
   /// out; `only`: all but these, and but those that others declared.
-  void options(const Arguments& app, bool aliases = true,
+  void options(const Arguments& app,
+               bool aliases = true,
                const std::vector<std::string_view>& only = {});
   /// Composes. `program` (what stood behind --) becomes workload.command unless it is empty. A
   /// gated recording switches nsys on, and that is said.

@@ -19,7 +19,8 @@ std::size_t width_of(const std::string& text) {
   constexpr std::int64_t kNarrowest = 32;
   const auto columns = base::to_int(text);
   if (!columns || (*columns != 0 && *columns < kNarrowest))
-    refuse("--width", "'" + base::printable(text) + "' is not the width of a table",
+    refuse("--width",
+           "'" + base::printable(text) + "' is not the width of a table",
            fmt::format("Write {} or more columns, or 0 for no limit", kNarrowest));
   return static_cast<std::size_t>(*columns);
 }
@@ -40,14 +41,17 @@ void bind_json(const Arguments& app, std::string& format) {
 void check_ending(const std::string& to, const std::vector<FormatName>& formats) {
   const std::string ending = std::filesystem::path(to).extension().string();
   const bool letters =
-      ending.size() > 1 && std::all_of(ending.begin() + 1, ending.end(),
-                                       [](unsigned char c) { return std::isalpha(c) != 0; });
+      ending.size() > 1 && std::all_of(ending.begin() + 1, ending.end(), [](unsigned char c) {
+        return std::isalpha(c) != 0;
+      });
   if ((!letters && ending != ".gz") || ending == ".log" || ending == ".out" ||
       to.starts_with("/dev/"))
     return;
   std::vector<std::string> known;
-  for (const FormatName& format : formats) known.push_back("." + std::string(format.extension));
-  refuse("--output", "no format has the file extension '" + base::printable(ending) + "'",
+  for (const FormatName& format : formats)
+    known.push_back("." + std::string(format.extension));
+  refuse("--output",
+         "no format has the file extension '" + base::printable(ending) + "'",
          "Use one of " + base::join(known, " ") + ", or name the format: -f " +
              std::string(formats.front().name));
 }
@@ -57,7 +61,8 @@ void check_removed_ending(const std::string& to) {
   const std::string name = std::filesystem::path(to).filename().string();
   for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
     const std::string ending = name.substr(dot), hint = base::removal_hint("-o FILE" + ending);
-    if (hint.empty()) continue;
+    if (hint.empty())
+      continue;
     refuse("--output", "no format has the file extension '" + base::printable(ending) + "'", hint);
   }
 }
@@ -65,28 +70,34 @@ void check_removed_ending(const std::string& to) {
 /// Endings that people expect, and no report has.
 void check_office_ending(const std::string& to) {
   for (const std::string_view ending : {".pdf", ".png", ".jpg", ".svg", ".docx", ".xlsx", ".ods"}) {
-    if (!to.ends_with(ending)) continue;
+    if (!to.ends_with(ending))
+      continue;
     const bool is_sheet = ending == ".xlsx" || ending == ".ods";
-    refuse("--output", "there is no output format " + std::string(ending),
+    refuse("--output",
+           "there is no output format " + std::string(ending),
            is_sheet ? "Write -o report.csv and open that file"
                     : "Write -o report.html and print the page");
   }
 }
 
-void choose_format_by_ending(const Arguments& app, const std::vector<FormatName>& formats,
+void choose_format_by_ending(const Arguments& app,
+                             const std::vector<FormatName>& formats,
                              ReportChoice& choice) {
   app.when_parsed([app, formats, &choice] {
     check_office_ending(choice.to);
-    if (!app.results("--format").empty() || !app.results("--json").empty()) return;
+    if (!app.results("--format").empty() || !app.results("--json").empty())
+      return;
     check_removed_ending(choice.to);
     std::size_t longest = 0;  // x.speedscope.json is speedscope's
     for (const FormatName& format : formats) {
       const std::string_view ending = format.extension;
-      if (ending.size() <= longest || !choice.to.ends_with("." + std::string(ending))) continue;
+      if (ending.size() <= longest || !choice.to.ends_with("." + std::string(ending)))
+        continue;
       longest = ending.size();
       choice.format = format.name;
     }
-    if (longest > 0) return;
+    if (longest > 0)
+      return;
     const auto dot = choice.to.rfind('.');
     const auto named = std::ranges::find(formats, choice.to.substr(dot + 1), &FormatName::name);
     if (dot != std::string::npos && named != formats.end()) {  // x.perfetto
@@ -97,10 +108,12 @@ void choose_format_by_ending(const Arguments& app, const std::vector<FormatName>
   });
 }
 
-void bind_format(const Arguments& app, const std::vector<FormatName>& formats,
+void bind_format(const Arguments& app,
+                 const std::vector<FormatName>& formats,
                  ReportChoice& choice) {
   std::vector<std::string> names;
-  for (const FormatName& format : formats) names.emplace_back(format.name);
+  for (const FormatName& format : formats)
+    names.emplace_back(format.name);
   app.add_option("-f,--format", choice.format).type_name(base::join(names, "|"));
   bind_json(app, choice.format);
   choose_format_by_ending(app, formats, choice);
@@ -112,7 +125,8 @@ void bind_columns(const Arguments& app, std::vector<std::string>& columns) {
   const Take split_names = [&columns](const auto& all) {
     columns.clear();
     for (const std::string& names : all)
-      for (const std::string_view name : base::split(names, ',')) columns.emplace_back(name);
+      for (const std::string_view name : base::split(names, ','))
+        columns.emplace_back(name);
   };
   app.add_option("--columns", split_names).repeated();
 }
@@ -140,7 +154,8 @@ void bind_read(const Arguments& command, read::Options& options) {
   app.add_option("--rank",
                  [&options](const std::string& text) {
                    const auto ranks = profile::parse_ranks({text}, "--rank");
-                   if (!ranks) refuse("--rank", ranks.error().what, ranks.error().hint);
+                   if (!ranks)
+                     refuse("--rank", ranks.error().what, ranks.error().hint);
                    options.ranks.insert(options.ranks.end(), ranks->begin(), ranks->end());
                  })
       .repeated();
@@ -148,8 +163,10 @@ void bind_read(const Arguments& command, read::Options& options) {
   app.add_option("--number-format", options.number_format).one_of({"C", "en", "de", "fr"});
 }
 
-void bind_comparison(const Arguments& command, profile::SideOptions& from,
-                     analyze::CompareOptions& options, std::vector<std::string>& renames) {
+void bind_comparison(const Arguments& command,
+                     profile::SideOptions& from,
+                     analyze::CompareOptions& options,
+                     std::vector<std::string>& renames) {
   command.add_option("--runs", from.root);
   command.add_option("--nsys", from.nsys);
   const Arguments app = command.under("Comparison");
@@ -164,8 +181,10 @@ base::Result<void> finish_comparison(analyze::CompareOptions& options,
   for (const std::string& rename : renames) {
     const auto equals = rename.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == rename.size())
-      return base::fail(base::Code::kUsage, "'" + base::printable(rename) + "' is not a renaming",
-                        "--rename", "Write --rename 'old name=new name'");
+      return base::fail(base::Code::kUsage,
+                        "'" + base::printable(rename) + "' is not a renaming",
+                        "--rename",
+                        "Write --rename 'old name=new name'");
     options.renames[rename.substr(0, equals)] = rename.substr(equals + 1);
   }
   return {};

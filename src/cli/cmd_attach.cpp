@@ -53,31 +53,39 @@ class AttachTo final : public Subcommand {
     app.add_option("--gpu", gpu_).one_of({"auto", "on", "off"});
     bind_cpu(app, sampling_);
     bind_report(app, choice_);
-    configuration_.options(app, true,
-                           {"--runs", "--run-dir", "--keep", "--compress", "--record-args"});
+    configuration_.options(
+        app, true, {"--runs", "--run-dir", "--keep", "--compress", "--record-args"});
   }
 
   [[nodiscard]] base::Result<int> run() override {
     const auto pid = base::to_uint(pid_);
     if (!pid || *pid == 0 || *pid > 1u << 30)
-      return base::fail(base::Code::kUsage, "'" + base::printable(pid_) + "' is not a process id",
-                        "PID", "Write a number; find it: pgrep NAME");
+      return base::fail(base::Code::kUsage,
+                        "'" + base::printable(pid_) + "' is not a process id",
+                        "PID",
+                        "Write a number; find it: pgrep NAME");
     if (sampling_.cpu_off && gpu_ != "on")
-      return base::fail(base::Code::kUsage, "without --gpu on, attach only samples the CPU",
-                        "--cpu", "Leave out --cpu off, or add --gpu on");
+      return base::fail(base::Code::kUsage,
+                        "without --gpu on, attach only samples the CPU",
+                        "--cpu",
+                        "Leave out --cpu off, or add --gpu on");
     auto process = static_cast<std::uint32_t>(*pid);
-    if (rank_) process = TRY(find_rank(process, *rank_));
+    if (rank_)
+      process = TRY(find_rank(process, *rank_));
     auto target = TRY(sample::cpu::find_target(process));
     base::set_attached_environment(target.environment);
-    if (dump_) return dump(std::move(target));
+    if (dump_)
+      return dump(std::move(target));
     const auto config = TRY(configuration_.compose(target.argv));
     TRY(configuration_.apply(config));
     base::set_record_arguments(config.flag("run.record_args"));
     TRY(report::find_exporter(choice_.format));
     TRY(check_values(choice_.style));
     TRY(check_destination(choice_, STDOUT_FILENO));
-    if (sampling_.cpu_hz) TRY(sample::cpu::allowed());
-    if (!target.unread.empty()) base::warn(target.unread + ": Python functions are missing");
+    if (sampling_.cpu_hz)
+      TRY(sample::cpu::allowed());
+    if (!target.unread.empty())
+      base::warn(target.unread + ": Python functions are missing");
     if (watch_.is_asked_for()) {
       std::string root = config.text("run.root").value_or(std::string(runs::kDefaultRoot));
       watch_.is_of_running = true;
@@ -90,14 +98,17 @@ class AttachTo final : public Subcommand {
                  "until it ends)");
     if (!gpu_.empty() && gpu_ != "off") {
       auto library = collect::native::find_library();
-      if (!library && to.gpu_or_fail) return base::fail(std::move(library));
-      if (library && to.gpu_or_fail) TRY(profile::may_load(to.target, *library));
+      if (!library && to.gpu_or_fail)
+        return base::fail(std::move(library));
+      if (library && to.gpu_or_fail)
+        TRY(profile::may_load(to.target, *library));
       to.library = library.value_or("");
     }
-    const profile::Done done = profile::run(config, {.attach = std::move(to),
-                                                     .sampling = sampling_,
-                                                     .arguments = arguments(),
-                                                     .talk = talk_of(choice_, STDOUT_FILENO)});
+    const profile::Done done = profile::run(config,
+                                            {.attach = std::move(to),
+                                             .sampling = sampling_,
+                                             .arguments = arguments(),
+                                             .talk = talk_of(choice_, STDOUT_FILENO)});
     if (!done.directory.empty())
       say_kept(done.directory,
                config.text("run.root") == runs::kDefaultRoot && !config.get("run.dir"));
@@ -109,8 +120,8 @@ class AttachTo final : public Subcommand {
   [[nodiscard]] base::Result<int> dump(sample::cpu::Target target) const {
     const bool is_json = choice_.format == "json";
     if (!is_json && choice_.format != report::kDefaultFormat)
-      return base::fail(base::Code::kUsage, "--dump is written as text or JSON", "--format",
-                        "Write -f json");
+      return base::fail(
+          base::Code::kUsage, "--dump is written as text or JSON", "--format", "Write -f json");
     TRY(check_destination(choice_, STDOUT_FILENO));
     const std::filesystem::path cache = profile::names_cache();
     std::vector<DumpedProcess> processes;
@@ -118,14 +129,17 @@ class AttachTo final : public Subcommand {
     processes.push_back({sample::cpu::dump(std::move(target), cache), rank_of(pid)});
     if (tree_ || rank_) {
       for (const sample::cpu::Member& member : sample::cpu::members_of(pid, true)) {
-        if (member.pid == pid) continue;
+        if (member.pid == pid)
+          continue;
         auto descendant = sample::cpu::find_target(member.pid);
-        if (!descendant) continue;
+        if (!descendant)
+          continue;
         auto its_dump = sample::cpu::dump(std::move(*descendant), cache);
         processes.push_back({std::move(its_dump), rank_of(member.pid)});
       }
     }
-    for (DumpedProcess& process : processes) hide_secrets(process.dump);
+    for (DumpedProcess& process : processes)
+      hide_secrets(process.dump);
     put_odd_first(processes);
     using Write = std::function<base::Result<void>(report::Sink&, const report::Style&)>;
     const Write write = [&](report::Sink& sink, const report::Style&) -> base::Result<void> {
@@ -150,8 +164,10 @@ class AttachTo final : public Subcommand {
     std::string ranks;
     for (const sample::cpu::Member& member : sample::cpu::members_of(launcher, true)) {
       const auto rank = rank_of(member.pid);
-      if (rank == wanted) return member.pid;
-      if (rank) ranks += (ranks.empty() ? "" : ", ") + std::to_string(*rank);
+      if (rank == wanted)
+        return member.pid;
+      if (rank)
+        ranks += (ranks.empty() ? "" : ", ") + std::to_string(*rank);
     }
     return base::fail(
         base::Code::kNoInput,

@@ -40,7 +40,8 @@ class Compare final : public Subcommand {
     options_.in_turns = turns_ > 0;
     TRY(check_words());
     TRY(check_destination(choice_, STDOUT_FILENO));
-    if (options_.in_turns) sides_ = TRY(measure_in_turns(program_, turns_, from_.root));
+    if (options_.in_turns)
+      sides_ = TRY(measure_in_turns(program_, turns_, from_.root));
     std::vector<model::Side> sides;
     for (const std::string& written : sides_) {
       auto side = TRY(load_side(written, from_));
@@ -49,7 +50,8 @@ class Compare final : public Subcommand {
     const auto comparison = TRY(analyze::compare(sides, options_));
     TRY(report::check_sampled(comparison, choice_.format, choice_.style));
     const auto written =
-        write_to(choice_, STDOUT_FILENO,
+        write_to(choice_,
+                 STDOUT_FILENO,
                  [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
                    format->write(comparison, style, sink);
                    return {};
@@ -67,7 +69,8 @@ class Compare final : public Subcommand {
     };
     const Text measure = "rangescope compare --measure 10 -- ./old :: ./new";
     if (options_.in_turns) {
-      if (sides_.empty()) return {};
+      if (sides_.empty())
+        return {};
       const Text what = "with --measure, commands are compared instead of runs";
       return refuse(what, base::printable(sides_.front()), "Write: " + measure);
     }

@@ -36,8 +36,8 @@ using doctor::SeenRange;
 constexpr std::size_t kMostIncludes = 10;
 constexpr std::size_t kManyAlike = 4;  // names that differ in digits only, from here on one pattern
 constexpr std::uint64_t kTraced = 3;   // occurrences that go to the timeline before counters begin
-constexpr const char* kGroups[] = {"quick",     "speed_of_light", "tensor", "memory",
-                                   "occupancy", "flops",          "stalls"};
+constexpr const char* kGroups[] = {
+    "quick", "speed_of_light", "tensor", "memory", "occupancy", "flops", "stalls"};
 
 struct Include {
   std::string expression;
@@ -48,7 +48,8 @@ struct Include {
 /// Text as a YAML scalar that reads back as it is, `${` in it too.
 std::string yaml(std::string_view text) {
   const std::string escaped = base::replace_all(text, "${", "\\${");
-  if (base::printable(escaped) != escaped) return config::to_flow(config::text_value(escaped, {}));
+  if (base::printable(escaped) != escaped)
+    return config::to_flow(config::text_value(escaped, {}));
   return "'" + base::replace_all(escaped, "'", "''") + "'";
 }
 
@@ -109,38 +110,43 @@ std::vector<const SeenRange*> choose(const doctor::ProgramFacts& facts) {
           inside.push_back(&seen);
           sum += work(seen);
         }
-      if (inside.empty() || sum * 10 < work(*chosen[i]) * 9) continue;
+      if (inside.empty() || sum * 10 < work(*chosen[i]) * 9)
+        continue;
       chosen.erase(chosen.begin() + static_cast<std::ptrdiff_t>(i));
       chosen.insert(chosen.end(), inside.begin(), inside.end());
       changed = true;
       break;
     }
   }
-  std::stable_sort(chosen.begin(), chosen.end(),
-                   [&](const SeenRange* a, const SeenRange* b) { return work(*a) > work(*b); });
+  std::stable_sort(chosen.begin(), chosen.end(), [&](const SeenRange* a, const SeenRange* b) {
+    return work(*a) > work(*b);
+  });
   return chosen;
 }
 
 std::vector<Include> includes_of(const doctor::ProgramFacts& facts) {
   std::vector<const SeenRange*> chosen = choose(facts);
   std::map<std::pair<std::string, std::string>, std::size_t> alike;
-  for (const SeenRange* seen : chosen) ++alike[family(*seen)];
+  for (const SeenRange* seen : chosen)
+    ++alike[family(*seen)];
   std::vector<Include> out;
   std::map<std::pair<std::string, std::string>, std::size_t> placed;
   for (const SeenRange* seen : chosen) {
     const bool pattern = alike[family(*seen)] >= kManyAlike;
     std::size_t at = out.size();
-    if (pattern) at = placed.try_emplace(family(*seen), at).first->second;
+    if (pattern)
+      at = placed.try_emplace(family(*seen), at).first->second;
     if (at == out.size()) {
       Include include;
       if (pattern) {
-        std::string name = base::replace_all(model::escape_regex(without_digits(seen->path.back())),
-                                             "0", "[0-9]+");
+        std::string name = base::replace_all(
+            model::escape_regex(without_digits(seen->path.back())), "0", "[0-9]+");
         include.expression = "regex:";
         if (!seen->domain.empty())
           include.expression += "^" + model::escape_regex(seen->domain) + "$@";
         include.expression += "^" + name + "$";
-        if (seen->kind == model::RangeKind::kPushPop) include.expression += "/";
+        if (seen->kind == model::RangeKind::kPushPop)
+          include.expression += "/";
       } else {
         include.expression = model::expression_of(seen->domain, seen->path, seen->kind);
       }
@@ -150,7 +156,8 @@ std::vector<Include> includes_of(const doctor::ProgramFacts& facts) {
     out[at].kernels += seen->kernels;
     out[at].total_ns += seen->total_ns;
   }
-  if (out.size() > kMostIncludes) out.resize(kMostIncludes);
+  if (out.size() > kMostIncludes)
+    out.resize(kMostIncludes);
   return out;
 }
 
@@ -165,19 +172,23 @@ std::pair<std::vector<std::string>, std::string> groups_that_fit(const std::stri
   const auto planner = profile::open_planner();
   const std::pair uncounted{room > 0 ? std::vector<std::string>{"quick"} : chosen,
                             std::string("passes could not be counted here")};
-  if (!shipped || !planner) return uncounted;
+  if (!shipped || !planner)
+    return uncounted;
   bool counted = false;
   for (const char* group : kGroups) {
     auto wanted = chosen;
     wanted.emplace_back(group);
     const auto plan = planner->plan(chip, wanted, *shipped);
-    if (!plan) continue;  // the chip lacks the group's counters
+    if (!plan)
+      continue;  // the chip lacks the group's counters
     counted = true;
-    if (plan->passes > room) continue;
+    if (plan->passes > room)
+      continue;
     chosen = std::move(wanted);
-    told =
-        fmt::format("{} on {}, and the rarest range occurs {}", base::counted(plan->passes, "pass"),
-                    chip, base::counted(occurrences, "time"));
+    told = fmt::format("{} on {}, and the rarest range occurs {}",
+                       base::counted(plan->passes, "pass"),
+                       chip,
+                       base::counted(occurrences, "time"));
   }
   return counted ? std::pair{chosen, told} : uncounted;
 }
@@ -185,7 +196,8 @@ std::pair<std::vector<std::string>, std::string> groups_that_fit(const std::stri
 /// The text of the file; "" where no range could be measured.
 std::string starter(const doctor::ProgramLook& look) {
   const std::vector<Include> includes = includes_of(look.facts);
-  if (includes.empty()) return {};
+  if (includes.empty())
+    return {};
   const doctor::ProgramFacts& facts = look.facts;
   std::string text =
       "# Written by `rangescope config init` from a probe run of " +
@@ -205,7 +217,8 @@ std::string starter(const doctor::ProgramLook& look) {
             (facts.cuda ? ", " + base::counted(include.kernels, "kernel") : "") + "\n";
     rarest = rarest == 0 ? include.occurrences : std::min(rarest, include.occurrences);
   }
-  if (facts.kernels + facts.graph_launches == 0) return text;
+  if (facts.kernels + facts.graph_launches == 0)
+    return text;
   const doctor::Tools tools = profile::tools_here();
   const auto chip = profile::chip_of_machine();
   const auto [groups, told] = groups_that_fit(chip ? *chip : "GH100", rarest);
@@ -237,13 +250,15 @@ base::Result<void> write_starter(const std::string& text, const fs::path& to) {
   inputs.now = std::chrono::system_clock::now();
   if (auto composed = config::compose(inputs); !composed) {
     fs::remove(draft, ignored);
-    return base::fail(
-        base::Code::kInternal, "the generated file is not valid: " + composed.error().what,
-        composed.error().where, "Report this, with the names of the program's ranges");
+    return base::fail(base::Code::kInternal,
+                      "the generated file is not valid: " + composed.error().what,
+                      composed.error().where,
+                      "Report this, with the names of the program's ranges");
   }
   std::error_code error;
   fs::rename(draft, to, error);
-  if (error) return base::fail(base::Code::kIo, "cannot write: " + error.message(), to.string());
+  if (error)
+    return base::fail(base::Code::kIo, "cannot write: " + error.message(), to.string());
   return {};
 }
 
@@ -264,32 +279,41 @@ class ConfigCommand final : public Subcommand {
     for (const std::string& word : arguments_.words())
       (config::looks_like_override(word) ? overrides : words).push_back(word);
     arguments_.set_words(overrides);
-    const std::vector<std::string> actions{"show",     "explain", "groups",
-                                           "validate", "trust",   "init"};
+    const std::vector<std::string> actions{
+        "show", "explain", "groups", "validate", "trust", "init"};
     const std::string action = words.empty() ? "show" : words.front();
     const std::string operand = words.size() > 1 ? words[1] : "";
     if (std::find(actions.begin(), actions.end(), action) == actions.end())
-      return base::fail(base::Code::kUsage, "there is no 'config " + base::printable(action) + "'",
+      return base::fail(base::Code::kUsage,
+                        "there is no 'config " + base::printable(action) + "'",
                         {},
                         base::did_you_mean(action, actions).empty()
                             ? "It is show, explain, groups, validate, trust or init."
                             : base::did_you_mean(action, actions));
-    if (action == "init") return operand.empty() ? init() : tl::make_unexpected(misplaced(operand));
-    if (!program_.empty()) return tl::make_unexpected(misplaced(program_.front()));
+    if (action == "init")
+      return operand.empty() ? init() : tl::make_unexpected(misplaced(operand));
+    if (!program_.empty())
+      return tl::make_unexpected(misplaced(program_.front()));
     if (words.size() > 2)
       return base::fail(base::Code::kUsage,
-                        "'" + base::printable(words[2]) + "' is one argument too many", {},
+                        "'" + base::printable(words[2]) + "' is one argument too many",
+                        {},
                         "Name one key or section.");
     if (!operand.empty() && (action == "groups" || action == "validate"))
-      return base::fail(
-          base::Code::kUsage, "'" + base::printable(operand) + "' is one argument too many", {},
-          action == "groups" ? "Write: rangescope config groups"
-                             : "Name a file with --config: rangescope config validate --config " +
-                                   base::shell_quote(operand));
-    if (action == "groups") return groups();
+      return base::fail(base::Code::kUsage,
+                        "'" + base::printable(operand) + "' is one argument too many",
+                        {},
+                        action == "groups"
+                            ? "Write: rangescope config groups"
+                            : "Name a file with --config: rangescope config validate --config " +
+                                  base::shell_quote(operand));
+    if (action == "groups")
+      return groups();
     if (action == "trust") {
       if (operand.empty())
-        return base::fail(base::Code::kUsage, "no file was named", {},
+        return base::fail(base::Code::kUsage,
+                          "no file was named",
+                          {},
                           "Write: rangescope config trust rangescope.yaml");
       const auto done = config::trust(operand);
       TRY(done);
@@ -302,7 +326,9 @@ class ConfigCommand final : public Subcommand {
     }
     if (action == "explain") {
       if (operand.empty())
-        return base::fail(base::Code::kUsage, "no key was named", {},
+        return base::fail(base::Code::kUsage,
+                          "no key was named",
+                          {},
                           "Write: rangescope config explain run.keep");
       const auto text = TRY(config::explain(config, operand));
       std::fputs(text.c_str(), stdout);
@@ -310,7 +336,8 @@ class ConfigCommand final : public Subcommand {
     }
     const config::Value* value = config::at_path(config.root, operand);
     if (!value) {
-      if (config::find_key(operand)) return std::puts("null"), 0;
+      if (config::find_key(operand))
+        return std::puts("null"), 0;
       return tl::make_unexpected(config::unknown_key(operand, {}));
     }
     std::fputs(config::to_yaml(*value, origin_).c_str(), stdout);
@@ -344,11 +371,15 @@ class ConfigCommand final : public Subcommand {
 
   [[nodiscard]] base::Result<int> init() {
     if (program_.empty())
-      return base::fail(base::Code::kUsage, "no program was given", {},
+      return base::fail(base::Code::kUsage,
+                        "no program was given",
+                        {},
                         "Put it after --: rangescope config init -- ./app");
     std::error_code error;
     if (!force_ && fs::exists(to_, error))
-      return base::fail(base::Code::kUsage, "there is such a file already", to_,
+      return base::fail(base::Code::kUsage,
+                        "there is such a file already",
+                        to_,
                         "Add --force, or name another one with -o");
     TRY(check_output(to_));
     look_.command = program_;
@@ -361,7 +392,8 @@ class ConfigCommand final : public Subcommand {
           std::fputs(report::finding_text(finding, false).c_str(), stderr);
       const int code = doctor::exit_code_of(findings);
       return base::fail(code == 66 ? base::Code::kNoInput : base::Code::kNothingCaptured,
-                        "no range of the program could be measured", {},
+                        "no range of the program could be measured",
+                        {},
                         "Check it with: rangescope doctor -- " + base::shell_quote(program_));
     }
     TRY(write_starter(text, to_));

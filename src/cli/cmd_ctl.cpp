@@ -37,9 +37,12 @@ namespace control = wire::control;
 /// names may be anybody's.
 base::Result<void> check_owner(const fs::path& path, const std::string& what) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || status.st_uid == ::geteuid()) return {};
+  if (::stat(path.c_str(), &status) != 0 || status.st_uid == ::geteuid())
+    return {};
   return base::fail(
-      base::Code::kPermission, what + " belongs to another user", path.string(),
+      base::Code::kPermission,
+      what + " belongs to another user",
+      path.string(),
       "Run as that user: sudo -u '#" + std::to_string(status.st_uid) + "' rangescope ctl ...");
 }
 
@@ -69,7 +72,8 @@ base::Result<fs::path> find_captures(const fs::path& root, const std::string& sa
         return found;
     return base::fail(base::Code::kNoInput,
                       "process " + said + " does not belong to a program under rangescope profile",
-                      {}, "Name the run, or one of its processes: rangescope runs list");
+                      {},
+                      "Name the run, or one of its processes: rangescope runs list");
   }
   auto run = TRY(runs::find_run(root, said));
   TRY(check_owner(run, "the run"));
@@ -80,9 +84,13 @@ base::Error closed(const fs::path& captures) {
   std::error_code error;
   const bool is_windowed = fs::exists(captures / control::kFile, error);
   if (is_windowed)
-    return {base::Code::kNoInput, "the program has ended", captures.string(),
+    return {base::Code::kNoInput,
+            "the program has ended",
+            captures.string(),
             "Its report: rangescope report " + captures.parent_path().string()};
-  return {base::Code::kNoInput, "this run records its program from start to end", captures.string(),
+  return {base::Code::kNoInput,
+          "this run records its program from start to end",
+          captures.string(),
           "To open windows, start with: rangescope profile --stopped -- PROGRAM"};
 }
 
@@ -95,7 +103,8 @@ base::Result<std::string> ask(const fs::path& captures, const std::string& reque
   const sockaddr_un address = base::address_in(folder, control::kSocket);
   const std::string line = request + "\n";
   const timeval patience{kPatience_ms / 1000, 0};
-  if (fd >= 0) ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  if (fd >= 0)
+    ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   const bool is_connected =
       fd >= 0 && ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   const bool is_trusted = is_connected && is_of_this_user(fd);
@@ -111,9 +120,11 @@ base::Result<std::string> ask(const fs::path& captures, const std::string& reque
     else
       break;
   for (const int descriptor : {folder, fd})
-    if (descriptor >= 0) ::close(descriptor);
+    if (descriptor >= 0)
+      ::close(descriptor);
   if (is_connected && !is_trusted)
-    return base::fail(base::Code::kPermission, "another user's process answers for this run",
+    return base::fail(base::Code::kPermission,
+                      "another user's process answers for this run",
                       (captures / control::kSocket).string());
   if (!sent && (error == ENOENT || error == ECONNREFUSED))
     return tl::make_unexpected(closed(captures));
@@ -132,7 +143,8 @@ base::Result<std::string> ask(const fs::path& captures, const std::string& reque
 
 std::uint32_t number_after(const std::string& text, const std::string& word) {
   const auto line = text.find("\n" + word + " ");
-  if (line == std::string::npos) return 0;
+  if (line == std::string::npos)
+    return 0;
   const std::string_view rest = std::string_view(text).substr(line + word.size() + 2);
   return static_cast<std::uint32_t>(base::to_uint(rest.substr(0, rest.find('\n'))).value_or(0));
 }
@@ -151,14 +163,15 @@ class Control final : public Subcommand {
 
   [[nodiscard]] base::Result<int> run() override {
     const auto captures = TRY(find_captures(root_, run_));
-    if (verb_ == "report") return report(captures);
+    if (verb_ == "report")
+      return report(captures);
     if (verb_ == "mark") {
       const auto answer = TRY(ask(captures, "mark " + (window_.empty() ? "mark" : window_)));
       return put(printable_lines(std::string_view(answer).substr(3)));
     }
     if (!window_.empty())
-      return base::fail(base::Code::kUsage, "one word too many: " + base::printable(window_),
-                        verb_);
+      return base::fail(
+          base::Code::kUsage, "one word too many: " + base::printable(window_), verb_);
     const auto answer = TRY(ask(captures, verb_));
     const std::size_t said_from = answer.starts_with("ok ") ? 3 : 0;
     return put(printable_lines(std::string_view(answer).substr(said_from)));
@@ -172,7 +185,8 @@ class Control final : public Subcommand {
     const auto wanted = base::to_uint(window_);
     if (!window_.empty() && (!wanted || *wanted > UINT32_MAX))
       return base::fail(base::Code::kUsage,
-                        "'" + base::printable(window_) + "' is not a window number", "report");
+                        "'" + base::printable(window_) + "' is not a window number",
+                        "report");
     std::uint32_t window = 0;
     constexpr auto kPatience = std::chrono::minutes(2);
     for (const auto until = std::chrono::steady_clock::now() + kPatience;;) {
@@ -182,11 +196,15 @@ class Control final : public Subcommand {
       window = window != 0 ? window : static_cast<std::uint32_t>(wanted.value_or(last));
       if (window == 0 || window > last)
         return base::fail(base::Code::kNothingCaptured,
-                          wanted ? "that window has not ended" : "no window has ended", run_,
+                          wanted ? "that window has not ended" : "no window has ended",
+                          run_,
                           "End it: rangescope ctl " + run_ + " stop");
-      if (number_after(answer, "ready") >= window) break;
+      if (number_after(answer, "ready") >= window)
+        break;
       if (std::chrono::steady_clock::now() > until)
-        return base::fail(base::Code::kIo, "the window was not ready within two minutes", run_,
+        return base::fail(base::Code::kIo,
+                          "the window was not ready within two minutes",
+                          run_,
                           "Ask again, or report on the run when its program has ended");
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }

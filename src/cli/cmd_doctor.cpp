@@ -59,7 +59,8 @@ base::Result<Answer> command_answer(const std::string& command) {
   auto named = TRY(collect::command::named_tool(command));
   collect::ToolSearch search = collect::tool_search();
   // The executable of the line itself where it names one, else whatever this shell would find.
-  if (named.executable.find('/') != std::string::npos) search.configured = named.executable;
+  if (named.executable.find('/') != std::string::npos)
+    search.configured = named.executable;
   auto tool = collect::probe_tool(named.tool, search);
   if (!tool && !search.configured.empty()) {
     search.configured.clear();
@@ -100,16 +101,29 @@ base::Result<Answer> command_answer(const std::string& command) {
 /// Does the line run a tool, or does it talk about one ("ncu command failed!")? A command has an
 /// option, a path or a file, one of nsys's verbs, or a launcher behind the tool.
 bool is_command(std::string_view line) {
-  constexpr std::string_view kWords[] = {"profile", "launch",  "start",    "stop",    "stats",
-                                         "export",  "analyze", "python",   "python3", "mpirun",
-                                         "mpiexec", "srun",    "torchrun", "bash"};
+  constexpr std::string_view kWords[] = {"profile",
+                                         "launch",
+                                         "start",
+                                         "stop",
+                                         "stats",
+                                         "export",
+                                         "analyze",
+                                         "python",
+                                         "python3",
+                                         "mpirun",
+                                         "mpiexec",
+                                         "srun",
+                                         "torchrun",
+                                         "bash"};
   bool is_first = true;
   for (const std::string_view word : base::split(line, ' ')) {
-    if (std::exchange(is_first, false) || word.empty()) continue;
+    if (std::exchange(is_first, false) || word.empty())
+      continue;
     const bool has_dot_inside = word.find('.') != std::string_view::npos && !word.ends_with('.');
     if (word.front() == '-' || word.find('/') != std::string_view::npos || has_dot_inside)
       return true;
-    if (std::ranges::find(kWords, word) != std::end(kWords)) return true;
+    if (std::ranges::find(kWords, word) != std::end(kWords))
+      return true;
   }
   return false;
 }
@@ -118,7 +132,8 @@ bool is_command(std::string_view line) {
 std::string line_in(std::string_view log) {
   for (const std::string_view raw : base::split(log, '\n')) {
     std::string_view line = base::trim(raw);
-    if (line.starts_with("==") || line.size() > 4000) continue;
+    if (line.starts_with("==") || line.size() > 4000)
+      continue;
     for (const std::string_view prompt : {"$ ", "# ", "+ ", "> "})
       if (const auto at = line.find(prompt); at != std::string_view::npos && at < 60)
         if (const std::string_view rest = base::trim(line.substr(at + 2));
@@ -126,7 +141,8 @@ std::string line_in(std::string_view log) {
           line = rest;
     if (!line.starts_with("ncu ") && !line.starts_with("nsys ") && !line.starts_with("sudo "))
       continue;
-    if (is_command(line) && collect::command::named_tool(line)) return std::string(line);
+    if (is_command(line) && collect::command::named_tool(line))
+      return std::string(line);
   }
   return {};
 }
@@ -134,9 +150,11 @@ std::string line_in(std::string_view log) {
 /// The line with what would mend it.
 std::string mended(const std::string& line, const collect::Complaint& cause) {
   auto shell = collect::command::split_shell(line);
-  if (!shell || cause.option.empty()) return {};
+  if (!shell || cause.option.empty())
+    return {};
   auto parsed = collect::command::parse_line(*shell, nullptr);
-  if (!parsed || !cause.id.starts_with(parsed->tool + ".")) return {};
+  if (!parsed || !cause.id.starts_with(parsed->tool + "."))
+    return {};
   parsed->set(cause.option, cause.value);
   return parsed->text();
 }
@@ -150,7 +168,8 @@ base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
   std::string corrected;
   if (!run.empty()) {
     auto explained = command_answer(run);
-    if (!explained && !line.empty()) return explained;
+    if (!explained && !line.empty())
+      return explained;
     if (explained) {
       answer.findings = std::move(explained->findings);
       corrected = explained->corrected.value_or("");
@@ -159,8 +178,10 @@ base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
   std::vector<model::Finding> found;
   for (const collect::Complaint& cause : log_findings) {
     model::Finding finding =
-        doctor::finding_of(cause.id, found.empty() ? model::Grade::kFail : model::Grade::kWarn,
-                           cause.explanation, cause.cure);
+        doctor::finding_of(cause.id,
+                           found.empty() ? model::Grade::kFail : model::Grade::kWarn,
+                           cause.explanation,
+                           cause.cure);
     finding.question = "What does the log show?";
     finding.why = cause.evidence;
     if (!corrected.empty())
@@ -176,7 +197,9 @@ base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
       });
   if (found.empty() && run.empty())
     return base::fail(
-        base::Code::kBadData, "it contains no known message of nsys, ncu, CUDA or PyTorch", {},
+        base::Code::kBadData,
+        "it contains no known message of nsys, ncu, CUDA or PyTorch",
+        {},
         "Save the tool's standard output and standard error: ncu ... ./app > log 2>&1");
   // A tool that only says that nothing matched: the line says why.
   const bool empty = !found.empty() && (found.front().id == "ncu.nothing_matched" ||
@@ -186,7 +209,8 @@ base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
     answer.findings.insert(answer.findings.end(), found.begin(), found.end());
   else
     answer.findings.insert(answer.findings.begin(), found.begin(), found.end());
-  if (!corrected.empty()) answer.corrected = corrected;
+  if (!corrected.empty())
+    answer.corrected = corrected;
   return answer;
 }
 
@@ -197,23 +221,28 @@ using model::Grade;
 
 std::size_t count(const Answer& answer, Grade verdict) {
   return static_cast<std::size_t>(
-      std::count_if(answer.findings.begin(), answer.findings.end(),
-                    [&](const auto& finding) { return finding.verdict == verdict; }));
+      std::count_if(answer.findings.begin(), answer.findings.end(), [&](const auto& finding) {
+        return finding.verdict == verdict;
+      }));
 }
 
 Grade worst(const Answer& answer) {
-  if (count(answer, Grade::kFail) > 0) return Grade::kFail;
+  if (count(answer, Grade::kFail) > 0)
+    return Grade::kFail;
   return count(answer, Grade::kWarn) > 0 ? Grade::kWarn : Grade::kOk;
 }
 
 void write_json(const Answer& answer, report::Sink& sink) {
   report::JsonWriter json(sink);
   json.open_object();
-  json.fields("schema", "rangescope.doctor/1", "asked", answer.asked, "verdict",
-              model::verdict_name(worst(answer)));
+  json.field("schema", "rangescope.doctor/1");
+  json.field("asked", answer.asked);
+  json.field("verdict", model::verdict_name(worst(answer)));
   report::write_findings(json, answer.findings);
-  if (answer.corrected) json.field("command", *answer.corrected);
-  if (answer.program != nullptr) write_program(json, *answer.program, answer.ways);
+  if (answer.corrected)
+    json.field("command", *answer.corrected);
+  if (answer.program != nullptr)
+    write_program(json, *answer.program, answer.ways);
   json.close();
   json.finish();
 }
@@ -221,13 +250,15 @@ void write_json(const Answer& answer, report::Sink& sink) {
 void write_text(const Answer& answer, bool color, report::Sink& sink) {
   for (const model::Finding& finding : answer.findings)
     sink.write(report::finding_text(finding, color));
-  if (answer.program != nullptr) sink.write(program_text(*answer.program, answer.ways));
+  if (answer.program != nullptr)
+    sink.write(program_text(*answer.program, answer.ways));
   const std::size_t failed = count(answer, Grade::kFail), warned = count(answer, Grade::kWarn);
   if (failed + warned == 0)
     sink.write("No problems found\n");
   else
     sink.write(base::counted(failed, "failure") + ", " + base::counted(warned, "warning") + "\n");
-  if (answer.corrected) sink.write(*answer.corrected + "\n");
+  if (answer.corrected)
+    sink.write(*answer.corrected + "\n");
 }
 
 base::Result<int> print_answer(const Answer& answer, bool json) {
@@ -258,7 +289,8 @@ class Doctor final : public Subcommand {
       return 0;
     }
     std::vector<std::string> words = app_.remaining();
-    if (explain_) return explain(std::move(words));
+    if (explain_)
+      return explain(std::move(words));
     std::error_code ignored;
     const auto file = [&](const std::string& word) {
       return word == "-" || word.find_first_of("./") != std::string::npos ||
@@ -266,10 +298,14 @@ class Doctor final : public Subcommand {
     };
     if (!words.empty() && !words.front().starts_with("--") && file(words.front()))
       return read_log(std::move(words));
-    if (!words.empty()) return tl::make_unexpected(unknown_argument(app_.app(), name()));
-    if (!program_.empty()) return look_at_it();
+    if (!words.empty())
+      return tl::make_unexpected(unknown_argument(app_.app(), name()));
+    if (!program_.empty())
+      return look_at_it();
     if (!look_.ranges.empty() || !look_.kernels.empty())
-      return base::fail(base::Code::kUsage, "no program was given", {},
+      return base::fail(base::Code::kUsage,
+                        "no program was given",
+                        {},
                         "Put it after --: rangescope doctor --include decode/ -- ./app");
     return print_answer(machine_answer(runs_), json_);
   }
@@ -285,13 +321,16 @@ class Doctor final : public Subcommand {
   [[nodiscard]] base::Result<int> read_log(std::vector<std::string> words) {
     const std::string file = words.front();
     words.erase(words.begin());
-    if (std::erase(words, "--json") > 0) json_ = true;
+    if (std::erase(words, "--json") > 0)
+      json_ = true;
     const bool line = !words.empty() && words.front() == "--explain";
     if ((!words.empty() && !line) || (!program_.empty() && !line))
       return base::fail(base::Code::kUsage,
                         "a log and '" + base::printable(words.empty() ? "--" : words.front()) + "'",
-                        {}, "Give the log alone, or the command line after --explain");
-    if (line) words.erase(words.begin());
+                        {},
+                        "Give the log alone, or the command line after --explain");
+    if (line)
+      words.erase(words.begin());
     auto text = TRY(base::read_file(file == "-" ? "/dev/stdin" : file));
     std::string command;
     if (words.size() == 1)
@@ -307,16 +346,20 @@ class Doctor final : public Subcommand {
   [[nodiscard]] base::Result<int> explain(std::vector<std::string> words) {
     if (!words.empty() && words.front().starts_with("-"))
       return tl::make_unexpected(unknown_argument(app_.app(), name()));
-    if (!words.empty() && !program_.empty()) words.emplace_back("--");
+    if (!words.empty() && !program_.empty())
+      words.emplace_back("--");
     words.insert(words.end(), program_.begin(), program_.end());
     if (words.empty())
-      return base::fail(base::Code::kUsage, "there is no command line to explain", "--explain",
+      return base::fail(base::Code::kUsage,
+                        "there is no command line to explain",
+                        "--explain",
                         "Write it after --explain, in quotes: rangescope doctor --explain 'ncu "
                         "--set full ./app'");
     const bool is_whole_line = words.front().find_first_of(" \t\n") != std::string::npos;
     if (is_whole_line && words.size() > 1)
       return base::fail(base::Code::kUsage,
-                        "unexpected argument '" + base::printable(words[1]) + "'", "--explain",
+                        "unexpected argument '" + base::printable(words[1]) + "'",
+                        "--explain",
                         "Put options of the doctor before --explain");
     const auto answer =
         TRY(command_answer(is_whole_line ? words.front() : base::shell_quote(words)));

@@ -41,7 +41,8 @@ class Gate final : public Subcommand {
     app.under("Report").add_option("--json", json_).expected(0, 1);
     app.when_parsed([app, this] {
       const auto values = app.results("--json");
-      if (values.empty() || json_.ends_with(".json")) return;
+      if (values.empty() || json_.ends_with(".json"))
+        return;
       if (!json_.empty() && json_ != "true" && json_ != "-")
         run_ = json_;  // the word behind it was the run
       json_ = "-";
@@ -51,15 +52,21 @@ class Gate final : public Subcommand {
   }
 
   [[nodiscard]] base::Result<int> run() override {
-    if (list_) return list();
-    if (save_) return save();
+    if (list_)
+      return list();
+    if (save_)
+      return save();
     if (baseline_.empty())
-      return base::fail(base::Code::kUsage, "no baseline was named", "--baseline",
+      return base::fail(base::Code::kUsage,
+                        "no baseline was named",
+                        "--baseline",
                         "Write: rangescope gate --baseline main " + base::shell_quote(run_));
     const auto limit = config::parse_share(limit_);
     if (!limit)
-      return base::fail(base::Code::kUsage, "'" + base::printable(limit_) + "' is not a share",
-                        "--max-regression", "Write 5% or 0.05");
+      return base::fail(base::Code::kUsage,
+                        "'" + base::printable(limit_) + "' is not a share",
+                        "--max-regression",
+                        "Write 5% or 0.05");
     gate_.max_regression = *limit;
     TRY(finish_comparison(options_, renames_));
     auto judged = TRY(judge());
@@ -73,10 +80,12 @@ class Gate final : public Subcommand {
           });
     };
     const bool nothing = open(false) == std::ssize(judged.checks);
-    if (!nothing && (!gate_.strict || open(true) == 0)) return 0;
+    if (!nothing && (!gate_.strict || open(true) == 0))
+      return 0;
     return base::fail(base::Code::kNotComparable,
                       nothing ? "no value could be judged" : "not every value could be judged",
-                      judged.comparison.sides[1].label, hint_for_undecided(judged));
+                      judged.comparison.sides[1].label,
+                      hint_for_undecided(judged));
   }
 
  private:
@@ -86,7 +95,8 @@ class Gate final : public Subcommand {
     std::size_t runs = 0;
     bool is_by_median = false;
     for (const model::GateCheck& check : judged.checks) {
-      if (check.verdict != model::GateVerdict::kUndecided) continue;
+      if (check.verdict != model::GateVerdict::kUndecided)
+        continue;
       runs = std::max(runs, check.runs_to_decide.value_or(0));
       const model::ComparedRegion& region = region_of(judged, check);
       const auto has_least_noise = [&](const model::ComparedValue& value) {
@@ -99,12 +109,14 @@ class Gate final : public Subcommand {
     if (runs > 0) {
       std::string repeat = "repeat both sides: rangescope profile --repeat " + std::to_string(runs);
       const auto& command = judged.comparison.sides[1].command;
-      if (!command.empty()) repeat += " -- " + base::printable(base::shell_quote(command));
+      if (!command.empty())
+        repeat += " -- " + base::printable(base::shell_quote(command));
       hints.push_back(std::move(repeat));
     }
     if (is_by_median)
       hints.push_back("judge the value with the least noise: --metric " + std::string(kLeastNoise));
-    if (hints.empty()) return "The table says for each value why";
+    if (hints.empty())
+      return "The table says for each value why";
     std::string hint = base::join(hints, "; or ");
     hint.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(hint.front())));
     return hint;
@@ -124,7 +136,8 @@ class Gate final : public Subcommand {
 
   [[nodiscard]] base::Result<int> list() const {
     const auto baselines = runs::list_baselines(dir_);
-    if (!baselines.empty()) return put(baselines_grid(baselines));
+    if (!baselines.empty())
+      return put(baselines_grid(baselines));
     base::info("no baselines in " + dir_);
     return 0;
   }
@@ -139,29 +152,35 @@ class Gate final : public Subcommand {
 
   /// A name of a baseline; else whatever compare takes.
   [[nodiscard]] base::Result<model::Side> load_baseline(const model::Side& now) const {
-    if (base::Postgres::is_address(baseline_)) return profile::load_stored(baseline_, &now.runs);
+    if (base::Postgres::is_address(baseline_))
+      return profile::load_stored(baseline_, &now.runs);
     const std::string machine = runs::machine_kind(now.runs.front());
     const auto path = runs::find_baseline(dir_, baseline_, machine);
-    if (path) return load_side(path->string(), from_);
-    if (path.error().code != base::Code::kNoInput) return tl::make_unexpected(path.error());
+    if (path)
+      return load_side(path->string(), from_);
+    if (path.error().code != base::Code::kNoInput)
+      return tl::make_unexpected(path.error());
     auto run = load_side(baseline_, from_);
-    if (run) return run;
+    if (run)
+      return run;
     return tl::make_unexpected(run.error().code == base::Code::kNoInput ? path.error()
                                                                         : run.error());
   }
 
   [[nodiscard]] base::Result<void> write(const model::Gate& gate) const {
-    TRY(write_to(choice_, STDOUT_FILENO,
+    TRY(write_to(choice_,
+                 STDOUT_FILENO,
                  [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
-                   (json_ == "-" ? report::write_gate_json : report::write_gate_table)(gate, style,
-                                                                                       sink);
+                   (json_ == "-" ? report::write_gate_json : report::write_gate_table)(
+                       gate, style, sink);
                    return {};
                  }));
     using File = std::pair<const std::string*, report::WriteGate*>;
-    for (const auto& [path, form] :
-         {File{&json_, report::write_gate_json}, File{&junit_, report::write_gate_junit},
-          File{&markdown_, report::write_gate_markdown}}) {
-      if (path->empty() || *path == "-") continue;
+    for (const auto& [path, form] : {File{&json_, report::write_gate_json},
+                                     File{&junit_, report::write_gate_junit},
+                                     File{&markdown_, report::write_gate_markdown}}) {
+      if (path->empty() || *path == "-")
+        continue;
       TRY(check_output(*path));
       report::FileSink sink(*path);
       form(gate, {}, sink);

@@ -23,7 +23,8 @@ class Help final : public Subcommand {
 
   [[nodiscard]] base::Result<int> run() override {
     const auto commands = help_of_all();
-    if (!man_dir_.empty()) return write_man_pages(commands);
+    if (!man_dir_.empty())
+      return write_man_pages(commands);
     if (!completion_.empty()) {
       print(completion(commands, completion_));
       return 0;
@@ -39,9 +40,11 @@ class Help final : public Subcommand {
     std::vector<std::string> known = {"columns", "losses"};
     for (const auto& command : commands) {
       known.push_back(command.name);
-      if (command.name != topic_) continue;
+      if (command.name != topic_)
+        continue;
       const auto word = std::ranges::find(command.words, verb_, &HelpCommand::name);
-      if (!verb_.empty() && word == command.words.end()) return no_such_verb(command);
+      if (!verb_.empty() && word == command.words.end())
+        return no_such_verb(command);
       if (man_)
         print(man_page(command));
       else
@@ -49,9 +52,12 @@ class Help final : public Subcommand {
       return 0;
     }
     std::string hint = base::did_you_mean(topic_, known);
-    if (hint.empty()) hint = "Name a command, columns or losses; all commands: rangescope help";
-    return base::fail(base::Code::kUsage, "there is no help for '" + base::printable(topic_) + "'",
-                      {}, std::move(hint));
+    if (hint.empty())
+      hint = "Name a command, columns or losses; all commands: rangescope help";
+    return base::fail(base::Code::kUsage,
+                      "there is no help for '" + base::printable(topic_) + "'",
+                      {},
+                      std::move(hint));
   }
 
  private:
@@ -70,9 +76,11 @@ class Help final : public Subcommand {
 
   [[nodiscard]] base::Result<int> no_such_verb(const HelpCommand& command) const {
     std::vector<std::string> verbs;
-    for (const HelpCommand& word : command.words) verbs.push_back(word.name);
+    for (const HelpCommand& word : command.words)
+      verbs.push_back(word.name);
     std::string hint = base::did_you_mean(verb_, verbs);
-    if (hint.empty()) hint = "See rangescope help " + command.name;
+    if (hint.empty())
+      hint = "See rangescope help " + command.name;
     const std::string written = base::printable(topic_ + " " + verb_);
     return base::fail(base::Code::kUsage, "there is no help for '" + written + "'", {}, hint);
   }

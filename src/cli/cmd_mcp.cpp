@@ -36,14 +36,16 @@ class Mcp final : public Subcommand {
       return base::fail(base::Code::kInternal, std::strerror(errno), "RANGESCOPE", {});
     std::array<const char*, 10> argv{"python3", "-I", "-c", kStart, package.c_str()};
     std::size_t next = 5;
-    if (allow_run_) argv.at(next++) = "--allow-run";
+    if (allow_run_)
+      argv.at(next++) = "--allow-run";
     if (!root_.empty()) {
       argv.at(next++) = "--runs";
       argv.at(next++) = root_.c_str();
     }
     ::execvp(argv.front(), const_cast<char**>(argv.data()));
     return base::fail(base::Code::kToolMissing,
-                      std::string("cannot run python3: ") + std::strerror(errno), "PATH",
+                      std::string("cannot run python3: ") + std::strerror(errno),
+                      "PATH",
                       "Install Python 3.9 or later");
   }
 

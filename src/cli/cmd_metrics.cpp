@@ -42,7 +42,8 @@ std::string name_line(const std::string& left, const std::string& right) {
 
 nlohmann::json to_json(const model::MetricGroup& group) {
   nlohmann::json out = {{"name", group.name}, {"title", group.title}, {"explain", group.explain}};
-  for (const auto& counter : group.counters) out["counters"][counter.alias] = counter.any;
+  for (const auto& counter : group.counters)
+    out["counters"][counter.alias] = counter.any;
   for (const auto& metric : group.metrics) {
     out["metrics"].push_back({{"name", metric.name},
                               {"title", metric.title},
@@ -53,7 +54,8 @@ nlohmann::json to_json(const model::MetricGroup& group) {
   return out;
 }
 
-std::string metric_page(const collect::native::MetricInfo& metric, const std::string& chip,
+std::string metric_page(const collect::native::MetricInfo& metric,
+                        const std::string& chip,
                         const std::string& cupti) {
   return metric.name + " (" + chip + ")\n  " + metric.description +
          "\n  unit of hardware: " + metric.hardware + "\n  dimension: " + metric.dimension +
@@ -71,7 +73,8 @@ nlohmann::json metric_json(const collect::native::MetricInfo& metric, const std:
 /// A line a group.
 std::string groups_page(std::span<const model::MetricGroup> groups) {
   std::string text;
-  for (const auto& group : groups) text += name_line(group.name, group.title);
+  for (const auto& group : groups)
+    text += name_line(group.name, group.title);
   return text +
          "\nOne of them: rangescope metrics show NAME. Cost: rangescope metrics plan --metrics "
          "NAME --chip GH100\n";
@@ -80,8 +83,9 @@ std::string groups_page(std::span<const model::MetricGroup> groups) {
 std::string group_page(const model::MetricGroup& group) {
   std::string text = group.name + ": " + group.title + "\n" + group.explain + "\n\ncounters\n";
   for (const auto& counter : group.counters) {
-    text += "  " + name_line(counter.alias, base::join(counter.any, " or ") +
-                                                (counter.absent ? " (may be missing)" : ""));
+    text += "  " + name_line(counter.alias,
+                             base::join(counter.any, " or ") +
+                                 (counter.absent ? " (may be missing)" : ""));
   }
   text += "\nmetrics\n";
   for (const auto& metric : group.metrics) {
@@ -91,7 +95,8 @@ std::string group_page(const model::MetricGroup& group) {
   return text;
 }
 
-nlohmann::json plan_json(const collect::native::CounterPlan& plan, int rounds,
+nlohmann::json plan_json(const collect::native::CounterPlan& plan,
+                         int rounds,
                          const std::string& cupti) {
   nlohmann::json out = {
       {"schema", "rangescope.plan/1"},
@@ -118,21 +123,26 @@ nlohmann::json plan_json(const collect::native::CounterPlan& plan, int rounds,
   return out;
 }
 
-std::string plan_page(const collect::native::CounterPlan& plan, int rounds,
+std::string plan_page(const collect::native::CounterPlan& plan,
+                      int rounds,
                       const std::string& cupti) {
-  std::string text =
-      fmt::format("{}: {} in {} ({})\n", plan.chip, base::counted(plan.metrics.size(), "metric"),
-                  base::counted(plan.passes, "pass"), cupti);
+  std::string text = fmt::format("{}: {} in {} ({})\n",
+                                 plan.chip,
+                                 base::counted(plan.metrics.size(), "metric"),
+                                 base::counted(plan.passes, "pass"),
+                                 cupti);
   text += fmt::format(
       "A range needs {} for one complete set, {} for {}, and a few before them to warm up.\n\n",
-      base::counted(plan.passes, "instance"), occurrences(plan, rounds),
+      base::counted(plan.passes, "instance"),
+      occurrences(plan, rounds),
       base::counted(static_cast<std::size_t>(rounds), "round"));
   if (plan.configurations.size() > 1) {
     text += fmt::format(
         "CUPTI cannot count them together: {} configurations, each in separate instances\n",
         plan.configurations.size());
     for (const auto& configuration : plan.configurations)
-      text += fmt::format("  {}: {}\n", base::counted(configuration.passes, "pass"),
+      text += fmt::format("  {}: {}\n",
+                          base::counted(configuration.passes, "pass"),
                           base::join(configuration.metrics, ", "));
     text += "\n";
   }
@@ -147,18 +157,25 @@ std::string plan_page(const collect::native::CounterPlan& plan, int rounds,
       "\nalone: passes of the metric by itself; saves: passes saved by leaving it out of this "
       "set\n";
   for (const auto& set : plan.together) {
-    if (set.size() > 1) text += "one pass collects: " + base::join(set, ", ") + "\n";
+    if (set.size() > 1)
+      text += "one pass collects: " + base::join(set, ", ") + "\n";
   }
-  for (const std::string& note : plan.notes) text += "note: " + note + "\n";
+  for (const std::string& note : plan.notes)
+    text += "note: " + note + "\n";
   return text;
 }
 
 std::string sample_plan_page(const profile::SamplePlan& plan) {
-  std::string text = fmt::format("{}: one pass of PM sampling collects {} ({})\n", plan.chip,
-                                 base::counted(plan.metrics.size(), "counter"), plan.cupti);
-  for (const std::string& metric : plan.metrics) text += "  " + metric + "\n";
-  if (!plan.left_out.empty()) text += "left out, unknown to this chip or in another pass:\n";
-  for (const std::string& metric : plan.left_out) text += "  " + metric + "\n";
+  std::string text = fmt::format("{}: one pass of PM sampling collects {} ({})\n",
+                                 plan.chip,
+                                 base::counted(plan.metrics.size(), "counter"),
+                                 plan.cupti);
+  for (const std::string& metric : plan.metrics)
+    text += "  " + metric + "\n";
+  if (!plan.left_out.empty())
+    text += "left out, unknown to this chip or in another pass:\n";
+  for (const std::string& metric : plan.left_out)
+    text += "  " + metric + "\n";
   return text;
 }
 
@@ -170,7 +187,9 @@ std::string quoted(const std::string& text) {
   return "\"" + base::replace_all(base::replace_all(text, "\\", "\\\\"), "\"", "\\\"") + "\"";
 }
 
-std::string line(const std::string& what, double measured, const double* sheet,
+std::string line(const std::string& what,
+                 double measured,
+                 const double* sheet,
                  std::string_view unit) {
   std::string text = fmt::format("{:<14} {:>14}", what, base::format_si(measured, unit));
   if (sheet != nullptr && *sheet > 0)
@@ -184,8 +203,10 @@ std::string calibration_table(const Calibration& c, const model::Peaks* sheet) {
   std::string text =
       c.device + ", driver for CUDA " + c.driver + "\n" +
       fmt::format("{:<14} {:>14} {:>14}\n", "", "measured", sheet != nullptr ? "data sheet" : "");
-  text += line("memory", c.memory_bytes_per_s,
-               sheet != nullptr ? &sheet->memory_bytes_per_s : nullptr, "B/s");
+  text += line("memory",
+               c.memory_bytes_per_s,
+               sheet != nullptr ? &sheet->memory_bytes_per_s : nullptr,
+               "B/s");
   for (const auto& [key, rate] : c.flop_per_s) {
     const auto found = sheet == nullptr ? c.flop_per_s.end() : sheet->flop_per_s.find(key);
     const bool is_on_sheet = sheet != nullptr && found != sheet->flop_per_s.end();
@@ -198,19 +219,24 @@ std::string calibration_table(const Calibration& c, const model::Peaks* sheet) {
 std::string calibration_yaml(const Calibration& c, const model::Peaks* sheet) {
   std::string others;
   std::string rates;
-  for (const auto& [key, rate] : c.flop_per_s) rates += fmt::format("  {}: {:.4g}\n", key, rate);
+  for (const auto& [key, rate] : c.flop_per_s)
+    rates += fmt::format("  {}: {:.4g}\n", key, rate);
   if (sheet != nullptr) {
     for (const auto& [key, rate] : sheet->flop_per_s) {
-      if (c.flop_per_s.contains(key)) continue;
+      if (c.flop_per_s.contains(key))
+        continue;
       rates += fmt::format("  {}: {:.6g}\n", key, rate);
       others += (others.empty() ? "; " : ", ") + key;
     }
-    if (!others.empty()) others += " from: " + sheet->source;
+    if (!others.empty())
+      others += " from: " + sheet->source;
   }
   return "name: " + quoted(c.device + ", calibrated") + "\nmatch: [" + quoted(c.device) +
          "]\nchip: " + (sheet != nullptr ? sheet->chip : std::string("unknown")) + "\nsource: " +
          quoted(fmt::format("measured by rangescope calibrate, {:%Y-%m-%d}, driver for CUDA {}{}",
-                            fmt::gmtime(std::time(nullptr)), c.driver, others)) +
+                            fmt::gmtime(std::time(nullptr)),
+                            c.driver,
+                            others)) +
          fmt::format("\nmemory_bytes_per_s: {:.4g}\nflop_per_s:\n", c.memory_bytes_per_s) + rates;
 }
 
@@ -268,17 +294,22 @@ class Metrics final : public Subcommand {
   }
 
   [[nodiscard]] base::Result<int> run() override {
-    if (calibrate_.parsed()) return calibrate();
+    if (calibrate_.parsed())
+      return calibrate();
     auto groups = TRY(config::shipped_groups());
-    if (list_.parsed() && !what_.empty()) return of_ncu();
-    if (list_.parsed() && !json_) return put(groups_page(groups));
+    if (list_.parsed() && !what_.empty())
+      return of_ncu();
+    if (list_.parsed() && !json_)
+      return put(groups_page(groups));
     if (list_.parsed()) {
       nlohmann::json list = nlohmann::json::array();
-      for (const auto& group : groups) list.push_back(to_json(group));
+      for (const auto& group : groups)
+        list.push_back(to_json(group));
       return put_json(list);
     }
     chip_ = profile::chip_named(said_chip_);
-    if (plan_.parsed()) return plan(groups);
+    if (plan_.parsed())
+      return plan(groups);
     return show_.parsed() ? show(groups) : search();
   }
 
@@ -294,11 +325,14 @@ class Metrics final : public Subcommand {
         can = std::move(newest);
       }
     }
-    if (!can) return tl::make_unexpected(can.error());
-    if (json_) return put(collect::to_json(*can));
+    if (!can)
+      return tl::make_unexpected(can.error());
+    if (json_)
+      return put(collect::to_json(*can));
     std::string text;
     if (what_ == "sections")
-      for (const std::string& section : can->sections) text += section + "\n";
+      for (const std::string& section : can->sections)
+        text += section + "\n";
     else
       for (const auto& [set, sections] : can->sets)
         text += set + (set == can->default_set ? " (default)" : "") + ": " +
@@ -309,14 +343,15 @@ class Metrics final : public Subcommand {
   [[nodiscard]] base::Result<int> show(const std::vector<model::MetricGroup>& groups) const {
     const auto group =
         std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == what_; });
-    if (group != groups.end()) return json_ ? put_json(to_json(*group)) : put(group_page(*group));
+    if (group != groups.end())
+      return json_ ? put_json(to_json(*group)) : put(group_page(*group));
     auto planner = TRY(profile::open_planner());
     auto info = planner.describe(chip_, what_);
     if (!info) {
       base::Error error = info.error();
       std::vector<std::string> names(groups.size());
-      std::transform(groups.begin(), groups.end(), names.begin(),
-                     [](const auto& g) { return g.name; });
+      std::transform(
+          groups.begin(), groups.end(), names.begin(), [](const auto& g) { return g.name; });
       if (const std::string near = base::did_you_mean(what_, names); !near.empty())
         error.hint = near;
       return tl::make_unexpected(std::move(error));
@@ -338,7 +373,8 @@ class Metrics final : public Subcommand {
     }
     if (found.empty())
       return base::fail(
-          base::Code::kNoInput, "no metric of " + chip_ + " has '" + what_ + "' in its name",
+          base::Code::kNoInput,
+          "no metric of " + chip_ + " has '" + what_ + "' in its name",
           "metrics search",
           "Search for a shorter word, for example: rangescope metrics search bytes --chip " +
               chip_);
@@ -358,7 +394,9 @@ class Metrics final : public Subcommand {
                    : put(sample_plan_page(plan));
     }
     if (names.empty())
-      return base::fail(base::Code::kUsage, "metrics plan needs metrics", "--metrics",
+      return base::fail(base::Code::kUsage,
+                        "metrics plan needs metrics",
+                        "--metrics",
                         "Write --metrics roofline, or --sample for the default samples");
     auto planner = TRY(profile::open_planner());
     auto planned = TRY(planner.plan(chip_, names, groups));
@@ -378,9 +416,11 @@ class Metrics final : public Subcommand {
     auto measured = TRY(collect::native::calibrate(device_));
     std::erase_if(shipped, [](const model::Peaks& peaks) { return peaks.measured; });
     const model::Peaks* sheet = model::find_peaks(shipped, measured.device);
-    for (const std::string& note : measured.notes) base::warn(note);
+    for (const std::string& note : measured.notes)
+      base::warn(note);
     TRY(put(calibration_table(measured, sheet)));
-    if (dry_run_) return 0;
+    if (dry_run_)
+      return 0;
     const auto folder = TRY(config::user_devices());
     std::error_code error;
     std::filesystem::create_directories(folder, error);

@@ -27,7 +27,8 @@ namespace {
 
 // The program's end is ours: its code, or its signal.
 int end_like(const base::Ended& ended) {
-  if (ended.exit_code) return *ended.exit_code;
+  if (ended.exit_code)
+    return *ended.exit_code;
   base::die_by(*ended.signal);
 }
 
@@ -46,11 +47,14 @@ std::vector<std::string> with_interpreter(std::vector<std::string> program) {
 /// N of `--repeat N`.
 base::Result<int> repetitions(const std::string& text) {
   constexpr std::int64_t kMost = 1000;
-  if (text == "auto") return profile::kAutoRepeat;
+  if (text == "auto")
+    return profile::kAutoRepeat;
   const auto number = base::to_int(text);
   if (!number || *number < 1 || *number > kMost)
-    return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' is not a number of runs",
-                      "--repeat", "Write 1 to 1000, or auto");
+    return base::fail(base::Code::kUsage,
+                      "'" + base::printable(text) + "' is not a number of runs",
+                      "--repeat",
+                      "Write 1 to 1000, or auto");
   return static_cast<int>(*number);
 }
 
@@ -87,13 +91,16 @@ class Profile final : public Subcommand {
     base::set_record_arguments(config.flag("run.record_args"));
     program_ = config.list("workload.command");
     if (program_.empty())
-      return base::fail(base::Code::kUsage, "there is no program to run", {},
+      return base::fail(base::Code::kUsage,
+                        "there is no program to run",
+                        {},
                         "Put it after --: rangescope profile -- python3 train.py");
     TRY(report::find_exporter(choice_.format));
     TRY(check_values(choice_.style));
     const int repeat = TRY(repetitions(repeat_));
     if (watch_.is_asked_for() && repeat != 1)
-      return base::fail(base::Code::kUsage, "a program that is repeated cannot be watched",
+      return base::fail(base::Code::kUsage,
+                        "a program that is repeated cannot be watched",
                         "--repeat, " + watching_option(),
                         "Leave one of them out: the report of all runs comes at the end");
     if (watch_.is_asked_for() && !dry_run_) {
@@ -117,16 +124,17 @@ class Profile final : public Subcommand {
     }
     profile::warn_of_idle_keys(config);
     TRY(profile::wanted_events(sampling_));
-    const profile::Done done = profile::run(config, {.analysis = analysis_,
-                                                     .native = native_,
-                                                     .sampling = sampling_,
-                                                     .windows = windows_,
-                                                     .counters = counters_,
-                                                     .arguments = arguments(),
-                                                     .talk = talk_of(choice_, to_),
-                                                     .repeat = repeat,
-                                                     .dry_run = dry_run_,
-                                                     .strict = strict_});
+    const profile::Done done = profile::run(config,
+                                            {.analysis = analysis_,
+                                             .native = native_,
+                                             .sampling = sampling_,
+                                             .windows = windows_,
+                                             .counters = counters_,
+                                             .arguments = arguments(),
+                                             .talk = talk_of(choice_, to_),
+                                             .repeat = repeat,
+                                             .dry_run = dry_run_,
+                                             .strict = strict_});
     if (!done.directory.empty())
       say_kept(done.directory,
                config.text("run.root") == runs::kDefaultRoot && !config.get("run.dir"));
@@ -135,7 +143,8 @@ class Profile final : public Subcommand {
 
  private:
   [[nodiscard]] std::string watching_option() const {
-    if (!watch_.openmetrics.empty()) return "--openmetrics";
+    if (!watch_.openmetrics.empty())
+      return "--openmetrics";
     return watch_.is_on ? "--watch" : "--watch-every";
   }
 

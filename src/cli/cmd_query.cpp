@@ -33,7 +33,8 @@ using report::tables::RowFormat;
 base::Result<base::Database> sqlite_of(const std::string& root,
                                        const std::vector<std::string>& named,
                                        const analyze::Options& analysis,
-                                       const read::Options& reading, bool places,
+                                       const read::Options& reading,
+                                       bool places,
                                        const std::function<bool(std::string_view table)>& wanted) {
   const auto analyzed = TRY(profile::analyze_named(root, named, analysis, reading));
   auto database = TRY(base::Database::in_memory());
@@ -72,11 +73,17 @@ class Query final : public Subcommand {
     if (job && *job && !base::Duck::version().empty())
       return ask_duck([&](const base::Duck& duck) -> base::Result<void> {
         auto written =
-            profile::each_rank(root_, {input_}, analysis_, reading_,
-                               [&](const profile::Analyzed& one, const std::string& name,
+            profile::each_rank(root_,
+                               {input_},
+                               analysis_,
+                               reading_,
+                               [&](const profile::Analyzed& one,
+                                   const std::string& name,
                                    std::optional<std::uint32_t> rank) {
                                  return report::tables::write_duck(
-                                     {one.report, one.session, places(one)}, {name, rank}, duck,
+                                     {one.report, one.session, places(one)},
+                                     {name, rank},
+                                     duck,
                                      [this](std::string_view table) { return names(table); });
                                });
         return written ? duck.lock({}) : written;
@@ -96,7 +103,8 @@ class Query final : public Subcommand {
   [[nodiscard]] base::Result<int> ask_duck(
       const std::function<base::Result<void>(const base::Duck&)>& fill) const {
     const DuckHere here(analysis_.threads);
-    if (!here.duck) return tl::make_unexpected(here.duck.error());
+    if (!here.duck)
+      return tl::make_unexpected(here.duck.error());
     TRY(fill(*here.duck));
     base::info("DuckDB " + base::Duck::version() + " answers");
     auto rows = here.duck->select(sql_, most_, [&] { give_up(&here.spill.path()); });
@@ -111,20 +119,28 @@ class Query final : public Subcommand {
   }
 
   [[nodiscard]] base::Result<int> ask_sqlite() const {
-    const auto database = TRY(sqlite_of(root_, {input_}, analysis_, reading_, names("place"),
-                                        [&](std::string_view table) { return names(table); }));
+    const auto database = TRY(sqlite_of(
+        root_, {input_}, analysis_, reading_, names("place"), [&](std::string_view table) {
+          return names(table);
+        }));
     base::info("SQLite answers");
     auto statement = database.prepare(sql_);
     if (!statement) {
-      return base::fail(base::Code::kUsage, statement.error().what, "SQL",
+      return base::fail(base::Code::kUsage,
+                        statement.error().what,
+                        "SQL",
                         "Tables and columns: rangescope query " + base::shell_quote(input_) +
                             " \"select name, sql from sqlite_master\"");
     }
     if (statement->columns() == 0)
-      return base::fail(base::Code::kUsage, "this is not a SELECT", "SQL",
+      return base::fail(base::Code::kUsage,
+                        "this is not a SELECT",
+                        "SQL",
                         "Write one SELECT; nothing can be changed here");
     base::Deadline timer(
-        most_, base::Deadline::thread_time(), [&] { database.interrupt(); },
+        most_,
+        base::Deadline::thread_time(),
+        [&] { database.interrupt(); },
         [] { give_up(nullptr); });
     return print_all(*statement, [&] { return timer.over(); });
   }
@@ -132,7 +148,8 @@ class Query final : public Subcommand {
   /// What runs does not listen: the process ends with it.
   [[noreturn]] static void give_up(const std::filesystem::path* spill) {
     std::error_code ignored;
-    if (spill != nullptr) std::filesystem::remove_all(*spill, ignored);
+    if (spill != nullptr)
+      std::filesystem::remove_all(*spill, ignored);
     const int code = say(base::took_too_long());
     std::fflush(nullptr);
     ::_exit(code);
@@ -144,8 +161,10 @@ class Query final : public Subcommand {
     report::DescriptorSink sink(STDOUT_FILENO, "standard output");
     auto printed =
         report::tables::print_rows(rows, format_, sink, style_on(STDOUT_FILENO, {}).width);
-    if (printed) printed = sink.finish();
-    if (!printed && over && over()) return tl::make_unexpected(base::took_too_long());
+    if (printed)
+      printed = sink.finish();
+    if (!printed && over && over())
+      return tl::make_unexpected(base::took_too_long());
     TRY(printed);
     return 0;
   }
@@ -163,9 +182,12 @@ class Export final : public Subcommand {
   Export() : Subcommand("export") {}
   void options(const Arguments& app) override {
     app.add_option("input", inputs_).required().expected(1, 1000);
-    const std::vector<FormatName> formats = {{"sqlite", "sqlite"}, {"sqlite", "sqlite3"},
-                                             {"sqlite", "db"},     {"csv", "csv"},
-                                             {"jsonl", "jsonl"},   {"parquet", "parquet"}};
+    const std::vector<FormatName> formats = {{"sqlite", "sqlite"},
+                                             {"sqlite", "sqlite3"},
+                                             {"sqlite", "db"},
+                                             {"csv", "csv"},
+                                             {"jsonl", "jsonl"},
+                                             {"parquet", "parquet"}};
     app.add_option("-f,--format", choice_.format).one_of({"sqlite", "csv", "jsonl", "parquet"});
     app.add_option("-o,--output", choice_.to);
     choose_format_by_ending(app, formats, choice_);
@@ -177,16 +199,22 @@ class Export final : public Subcommand {
   }
   [[nodiscard]] base::Result<int> run() override {
     if (choice_.format.empty())
-      return base::fail(base::Code::kUsage, "the format is not known", "--format",
+      return base::fail(base::Code::kUsage,
+                        "the format is not known",
+                        "--format",
                         "Name a file, -o run.sqlite, or a format: -f csv");
-    if (choice_.format == "parquet") return parquet();
+    if (choice_.format == "parquet")
+      return parquet();
     const bool is_database = choice_.format == "sqlite";
     const bool has_file = !choice_.to.empty() && choice_.to != "-";
     if (is_database && !has_file)
-      return base::fail(base::Code::kUsage, "a database cannot go to standard output", "--format",
+      return base::fail(base::Code::kUsage,
+                        "a database cannot go to standard output",
+                        "--format",
                         "Name a file with -o");
     TRY(check_analysis(analysis_));
-    if (has_file) TRY(check_output(choice_.to));
+    if (has_file)
+      TRY(check_output(choice_.to));
     if (is_database) {
       const auto analyzed = TRY(profile::analyze_named(root_, inputs_, analysis_, reading_));
       const auto places = analyze::find_places(analyzed.session, analysis_);
@@ -194,8 +222,10 @@ class Export final : public Subcommand {
       TRY(report::tables::write_file({analyzed.report, analyzed.session, places}, choice_.to));
       return 0;
     }
-    const auto database = TRY(sqlite_of(root_, inputs_, analysis_, reading_, true,
-                                        [&](std::string_view table) { return table == table_; }));
+    const auto database =
+        TRY(sqlite_of(root_, inputs_, analysis_, reading_, true, [&](std::string_view table) {
+          return table == table_;
+        }));
     auto statement = TRY(database.prepare("select * from " + table_));
     const RowFormat rows = choice_.format == "csv" ? RowFormat::kCsv : RowFormat::kJsonLines;
     TRY(write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style&) {
@@ -211,23 +241,30 @@ class Export final : public Subcommand {
       inputs_.pop_back();
     }
     if (choice_.to.empty() || choice_.to == "-")
-      return base::fail(base::Code::kUsage, "Parquet goes into a folder", "--format",
-                        "Name one: -f parquet DIR");
+      return base::fail(
+          base::Code::kUsage, "Parquet goes into a folder", "--format", "Name one: -f parquet DIR");
     TRY(check_analysis(analysis_));
     TRY(report::tables::check_parquet_folder(choice_.to));
     const DuckHere here(analysis_.threads);
-    if (!here.duck) return tl::make_unexpected(here.duck.error());
+    if (!here.duck)
+      return tl::make_unexpected(here.duck.error());
     std::size_t ranks = 0;
     const auto written = profile::each_rank(
-        root_, inputs_, analysis_, reading_,
-        [&](const profile::Analyzed& one, const std::string& job,
+        root_,
+        inputs_,
+        analysis_,
+        reading_,
+        [&](const profile::Analyzed& one,
+            const std::string& job,
             std::optional<std::uint32_t> rank) {
           ++ranks;
           const std::string folder = base::printable(choice_.to);
           const base::Work writing(fmt::format("writing {}, rank {}", folder, ranks));
           return report::tables::write_parquet(
-              {one.report, one.session, analyze::find_places(one.session, analysis_)}, {job, rank},
-              *here.duck, choice_.to);
+              {one.report, one.session, analyze::find_places(one.session, analysis_)},
+              {job, rank},
+              *here.duck,
+              choice_.to);
         });
     TRY(written);
     base::info(base::counted(ranks, "rank") + " in " + choice_.to + "; ask it: rangescope query " +

@@ -44,25 +44,33 @@ class Report final : public Subcommand {
     const auto exporter = TRY(report::find_exporter(choice_.format));
     TRY(check_destination(choice_, STDOUT_FILENO));
     TRY(check_analysis(analysis_));
-    if (inputs_.empty()) inputs_.emplace_back("latest");
+    if (inputs_.empty())
+      inputs_.emplace_back("latest");
     TRY(choose_source());
     for (std::string& input : inputs_) {
-      if (input != "-") continue;
+      if (input != "-")
+        continue;
       auto read = TRY(standard_input());
       input = read.string();
     }
-    if (!separate_) return report_on(inputs_);
+    if (!separate_)
+      return report_on(inputs_);
     if (inputs_.size() > 1 && exporter->kind != report::Exporter::Kind::kText) {
       return base::fail(base::Code::kUsage,
                         std::to_string(inputs_.size()) + " separate inputs in one " +
                             choice_.format + " document",
-                        "--format", "Write one report for each input, or leave --separate out");
+                        "--format",
+                        "Write one report for each input, or leave --separate out");
     }
     if (inputs_.size() > 1 && !split_.empty())
-      return base::fail(base::Code::kUsage, "several separate inputs and one folder of regions",
-                        "--split-regions", "Write one report for each input");
+      return base::fail(base::Code::kUsage,
+                        "several separate inputs and one folder of regions",
+                        "--split-regions",
+                        "Write one report for each input");
     if (inputs_.size() > 1 && !choice_.to.empty() && choice_.to != "-")
-      return base::fail(base::Code::kUsage, "several separate inputs and one file", "--output",
+      return base::fail(base::Code::kUsage,
+                        "several separate inputs and one file",
+                        "--output",
                         "Write one report for each input");
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (i > 0 && ::write(STDOUT_FILENO, "\n", 1) < 0)
@@ -81,28 +89,34 @@ class Report final : public Subcommand {
     const bool suffice = table && reading_.ranks.empty() && !choice_.style.per_rank &&
                          !choice_.style.all && choice_.style.cpu.empty() && split_.empty() &&
                          profile::digests_suffice(analysis_);
-    if (!merged_.empty()) from_ = profile::JobFrom::kDigests;
+    if (!merged_.empty())
+      from_ = profile::JobFrom::kDigests;
     if (from_ == profile::JobFrom::kDigests && !suffice)
-      return base::fail(base::Code::kUsage, "digests cannot answer this",
+      return base::fail(base::Code::kUsage,
+                        "digests cannot answer this",
                         merged_.empty() ? "--digests" : "--merged",
                         "Leave it out to open the captures of all ranks");
-    if (!suffice) from_ = profile::JobFrom::kCaptures;
+    if (!suffice)
+      from_ = profile::JobFrom::kCaptures;
     return {};
   }
 
   /// Readers go back and forth in a file, so standard input becomes one for as long as this lives.
   [[nodiscard]] base::Result<std::filesystem::path> standard_input() {
     if (::isatty(STDIN_FILENO) != 0)
-      return base::fail(base::Code::kUsage, "standard input is a terminal", "-",
-                        "Pipe a report into it");
-    if (!folder_) folder_.emplace("rangescope-report");
+      return base::fail(
+          base::Code::kUsage, "standard input is a terminal", "-", "Pipe a report into it");
+    if (!folder_)
+      folder_.emplace("rangescope-report");
     const std::filesystem::path file = folder_->path() / "standard-input";
     report::FileSink sink(file.string());
     char buffer[1 << 16];
     for (ssize_t n = 0; (n = ::read(STDIN_FILENO, buffer, sizeof buffer)) != 0;) {
-      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == EINTR)
+        continue;
       if (n < 0)
-        return base::fail(base::Code::kIo, std::string("reading failed: ") + std::strerror(errno),
+        return base::fail(base::Code::kIo,
+                          std::string("reading failed: ") + std::strerror(errno),
                           "standard input");
       sink.write({buffer, static_cast<std::size_t>(n)});
     }
@@ -119,7 +133,9 @@ class Report final : public Subcommand {
     }
     if (strict_ && profile::has_loss(analyzed.report)) {
       return base::fail(
-          base::Code::kDataLoss, "data was lost", base::join(inputs, ", "),
+          base::Code::kDataLoss,
+          "data was lost",
+          base::join(inputs, ", "),
           "See the data losses below the table; without --strict they do not fail the command");
     }
     return 0;

@@ -39,9 +39,11 @@ namespace {
 // of a region.
 
 std::string short_commit(const std::string& commit, bool dirty) {
-  if (commit.empty()) return "-";
+  if (commit.empty())
+    return "-";
   std::string text = commit.substr(0, 10);
-  if (dirty) text += "+";
+  if (dirty)
+    text += "+";
   return text;
 }
 
@@ -73,7 +75,8 @@ std::vector<HistoryRow> history_rows(const runs::History& history) {
         values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
     HistoryRow row{&point, values.front(), median, values.back(), {}};
     const auto found = before.find(point.machine);
-    if (found != before.end() && found->second > 0) row.change = median / found->second - 1;
+    if (found != before.end() && found->second > 0)
+      row.change = median / found->second - 1;
     before[point.machine] = median;
     rows.push_back(row);
   }
@@ -87,11 +90,13 @@ std::string change_text(const HistoryRow& row) {
 /// Medians over the pushes in order, a line for each machine.
 std::string plot(const std::vector<HistoryRow>& rows, std::string_view unit) {
   constexpr double kWidth = 960, kHeight = 300, kLeft = 90, kTop = 12, kBottom = 30;
-  constexpr std::string_view kColors[] = {"#2f6fde", "#d9822b", "#0b7a3e",
-                                          "#a3319b", "#8a6d00", "#5d6878"};
+  constexpr std::string_view kColors[] = {
+      "#2f6fde", "#d9822b", "#0b7a3e", "#a3319b", "#8a6d00", "#5d6878"};
   double largest = 0;
-  for (const HistoryRow& row : rows) largest = std::max(largest, row.most);
-  if (largest <= 0) largest = 1;
+  for (const HistoryRow& row : rows)
+    largest = std::max(largest, row.most);
+  if (largest <= 0)
+    largest = 1;
   const auto x = [&](std::size_t i) {
     return kLeft +
            (static_cast<double>(i) + 0.5) * (kWidth - kLeft) / static_cast<double>(rows.size());
@@ -99,18 +104,24 @@ std::string plot(const std::vector<HistoryRow>& rows, std::string_view unit) {
   const auto y = [&](double value) {
     return kTop + (1 - value / largest) * (kHeight - kTop - kBottom);
   };
-  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"history\">\n",
-                                kWidth, kHeight);
+  std::string svg = fmt::format(
+      "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"history\">\n", kWidth, kHeight);
   for (int tick = 0; tick <= 4; ++tick) {
     const double value = largest * tick / 4;
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text x=\"{}\" "
         "y=\"{:.1f}\">{}</text>\n",
-        kLeft, kWidth, y(value), y(value), kLeft - 6, y(value) + 4,
+        kLeft,
+        kWidth,
+        y(value),
+        y(value),
+        kLeft - 6,
+        y(value) + 4,
         report::markup_escaped(report::format_value(value, unit)));
   }
   std::map<std::string, std::vector<std::size_t>> machines;
-  for (std::size_t i = 0; i < rows.size(); ++i) machines[rows[i].point->machine].push_back(i);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    machines[rows[i].point->machine].push_back(i);
   std::size_t color = 0;
   for (const auto& [machine, points] : machines) {
     const std::string_view stroke = kColors[color++ % std::size(kColors)];
@@ -118,15 +129,21 @@ std::string plot(const std::vector<HistoryRow>& rows, std::string_view unit) {
     for (const std::size_t i : points)
       line += fmt::format("{:.1f},{:.1f} ", x(i), y(rows[i].median));
     svg += fmt::format("<g stroke=\"{}\" fill=\"{}\"><polyline fill=\"none\" points=\"{}\"/>\n",
-                       stroke, stroke, line);
+                       stroke,
+                       stroke,
+                       line);
     for (const std::size_t i : points) {
       const HistoryRow& row = rows[i];
       svg += fmt::format(
           "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/><circle "
           "cx=\"{0:.1f}\" cy=\"{3:.1f}\" "
           "r=\"4\"><title>{4}</title></circle>\n",
-          x(i), y(row.least), y(row.most), y(row.median),
-          report::markup_escaped(fmt::format("{} {} {}: {}", minute_text(row.point->began_unix_ns),
+          x(i),
+          y(row.least),
+          y(row.most),
+          y(row.median),
+          report::markup_escaped(fmt::format("{} {} {}: {}",
+                                             minute_text(row.point->began_unix_ns),
                                              row.point->name,
                                              short_commit(row.point->commit, row.point->dirty),
                                              report::format_value(row.median, unit))));
@@ -197,7 +214,8 @@ nlohmann::ordered_json stored_json(std::span<const runs::Stored> pushes) {
                                   {"regions", push.regions},
                                   {"verdict", text(push.verdict)},
                                   {"command", text(push.command)}};
-    if (push.dirty) one["dirty"] = *push.dirty;
+    if (push.dirty)
+      one["dirty"] = *push.dirty;
     out.push_back(std::move(one));
   }
   return out;
@@ -212,7 +230,8 @@ std::string history_json(const runs::History& history, const std::string& tag) {
                                   {"dirty", point.dirty},
                                   {"began_unix_ns", point.began_unix_ns},
                                   {"values", point.values}};
-    if (!point.commit.empty()) one["commit"] = point.commit;
+    if (!point.commit.empty())
+      one["commit"] = point.commit;
     points.push_back(std::move(one));
   }
   const nlohmann::ordered_json out = {{"schema", "rangescope.history/1"},
@@ -253,7 +272,8 @@ class Runs final : public Subcommand {
     app.optional_subcommand();
     for (const Arguments& arguments : {list, show, prune, verify, stats, imported, push})
       arguments.add_option("--runs", root_);
-    for (const Arguments& arguments : {list, show, stats}) arguments.add_flag("--json", json_);
+    for (const Arguments& arguments : {list, show, stats})
+      arguments.add_flag("--json", json_);
     app.add_flag("--json", json_).hidden();
     app.add_option("--runs", root_).hidden();
     show.add_option("run", said_);
@@ -278,7 +298,8 @@ class Runs final : public Subcommand {
 
   [[nodiscard]] base::Result<int> run() override {
     for (const auto& [word, does] : words_)
-      if (word.parsed()) return (this->*does)();
+      if (word.parsed())
+        return (this->*does)();
     return list();
   }
 
@@ -286,13 +307,17 @@ class Runs final : public Subcommand {
   using Does = base::Result<int> (Runs::*)() const;
 
   [[nodiscard]] base::Result<int> list() const {
-    if (!store_.empty()) return list_stored();
+    if (!store_.empty())
+      return list_stored();
     auto runs = runs::list_runs(root_);
     for (const auto& job :
          runs::job::list_jobs(root_))  // a job's ranks are adjacent, after the single runs
-      for (const auto& run : runs::list_runs(job)) runs.push_back(run);
-    if (json_) return put_json(runs_json(runs));
-    if (!runs.empty()) return put(runs_grid(runs));
+      for (const auto& run : runs::list_runs(job))
+        runs.push_back(run);
+    if (json_)
+      return put_json(runs_json(runs));
+    if (!runs.empty())
+      return put(runs_grid(runs));
     base::info("no runs in " + root_);
     return 0;
   }
@@ -309,7 +334,8 @@ class Runs final : public Subcommand {
     constexpr std::size_t kMostListed = 1000;
     const auto store = TRY(runs::Store::open(store_));
     const auto pushes = TRY(store.list(kMostListed));
-    if (pushes.size() == kMostListed) base::info("the newest " + std::to_string(kMostListed));
+    if (pushes.size() == kMostListed)
+      base::info("the newest " + std::to_string(kMostListed));
     return json_ ? put_json(stored_json(pushes)) : put(stored_grid(pushes));
   }
 
@@ -317,8 +343,8 @@ class Runs final : public Subcommand {
     const auto store = TRY(runs::Store::open(store_));
     const auto inputs = pushed_.empty() ? std::vector<std::string>{"latest"} : pushed_;
     if (inputs.size() > 1 && !name_.empty())
-      return base::fail(base::Code::kUsage, "several runs and one name", "--name",
-                        "Push them one by one");
+      return base::fail(
+          base::Code::kUsage, "several runs and one name", "--name", "Push them one by one");
     for (const std::string& input : inputs) {
       const auto side = TRY(profile::load_pushed(input, {root_, nsys_, 0}));
       const std::string name = name_.empty() ? side.label : name_;
@@ -332,13 +358,15 @@ class Runs final : public Subcommand {
   [[nodiscard]] base::Result<int> history() const {
     if (model::find_measure(metric_) == nullptr && !metric_.starts_with("metrics."))
       return base::fail(base::Code::kUsage,
-                        "there is no measure '" + base::printable(metric_) + "'", "--metric",
+                        "there is no measure '" + base::printable(metric_) + "'",
+                        "--metric",
                         base::did_you_mean(metric_, model::measure_tags()));
     TRY(check_destination(choice_, STDOUT_FILENO));
     const auto store = TRY(runs::Store::open(store_));
     const auto history = TRY(store.history(said_, metric_));
     const auto written =
-        write_to(choice_, STDOUT_FILENO,
+        write_to(choice_,
+                 STDOUT_FILENO,
                  [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
                    if (choice_.format == "html")
                      sink.write(history_html(history, metric_));
@@ -354,16 +382,20 @@ class Runs final : public Subcommand {
 
   [[nodiscard]] base::Result<int> show() const {
     const auto run = TRY(runs::find_run(root_, said_));
-    if (!json_) return run_page(run).and_then([](const std::string& page) { return put(page); });
+    if (!json_)
+      return run_page(run).and_then([](const std::string& page) { return put(page); });
     return run_json(run).and_then([](const nlohmann::json& json) { return put_json(json); });
   }
 
   [[nodiscard]] base::Result<int> prune() const {
     runs::Retention retention;
     retention.keep = keep_;
-    if (!older_than_.empty()) retention.older_than = TRY(runs::parse_age(older_than_));
+    if (!older_than_.empty())
+      retention.older_than = TRY(runs::parse_age(older_than_));
     if (!retention.keep && !retention.older_than)
-      return base::fail(base::Code::kUsage, "prune needs to know which runs may go", {},
+      return base::fail(base::Code::kUsage,
+                        "prune needs to know which runs may go",
+                        {},
                         "Add --keep N, --older-than AGE, or both");
     const auto candidates = runs::job::prunable(root_, retention, runs::unix_now_ns());
     if (candidates.empty()) {
@@ -380,14 +412,17 @@ class Runs final : public Subcommand {
     std::fflush(stdout);
     std::string amount =
         jobs < candidates.size() ? base::counted(candidates.size() - jobs, "run") + ", " : "";
-    if (jobs > 0) amount += base::counted(jobs, "job") + ", ";
+    if (jobs > 0)
+      amount += base::counted(jobs, "job") + ", ";
     amount += base::format_bytes(static_cast<double>(bytes));
     if (dry_run_) {
       base::info("would delete " + amount);
       return 0;
     }
     if (!yes_ && !confirmed("delete " + amount + "? [y/N] "))
-      return base::fail(base::Code::kUsage, "nothing was deleted", {},
+      return base::fail(base::Code::kUsage,
+                        "nothing was deleted",
+                        {},
                         ::isatty(STDIN_FILENO) != 0 ? "Answer y, or pass --yes"
                                                     : "Pass --yes where nobody can answer");
     std::vector<base::Error> failures;
@@ -395,7 +430,8 @@ class Runs final : public Subcommand {
       const bool is_job = runs::job::is_job(candidate.path);
       auto removed =
           is_job ? runs::job::remove_job(candidate.path) : runs::remove_run(candidate.path);
-      if (!removed) failures.push_back(std::move(removed.error()));
+      if (!removed)
+        failures.push_back(std::move(removed.error()));
     }
     if (failures.empty()) {
       base::info("deleted " + amount);
@@ -403,16 +439,20 @@ class Runs final : public Subcommand {
     }
     const std::size_t deleted = candidates.size() - failures.size();
     base::info(fmt::format("deleted {} of {}", deleted, base::counted(candidates.size(), "run")));
-    for (const base::Error& failure : std::span(failures).subspan(1)) say(failure);
+    for (const base::Error& failure : std::span(failures).subspan(1))
+      say(failure);
     return tl::unexpected(failures.front());
   }
 
   // Asks on the terminal. Never waits where there is none.
   [[nodiscard]] static bool confirmed(const std::string& question) {
-    if (::isatty(STDIN_FILENO) == 0) return false;
-    if (::write(STDERR_FILENO, question.data(), question.size()) < 0) return false;
+    if (::isatty(STDIN_FILENO) == 0)
+      return false;
+    if (::write(STDERR_FILENO, question.data(), question.size()) < 0)
+      return false;
     char answer[64] = {};
-    if (std::fgets(answer, sizeof answer, stdin) == nullptr) return false;
+    if (std::fgets(answer, sizeof answer, stdin) == nullptr)
+      return false;
     const std::string folded = base::lower(base::trim(answer));
     return folded == "y" || folded == "yes";
   }
@@ -425,7 +465,8 @@ class Runs final : public Subcommand {
     if (!differences.empty()) {
       return base::fail(base::Code::kBadData,
                         base::counted(differences.size(), "file has changed", "files have changed"),
-                        run.string(), "Do not rely on this run, or restore it from a copy");
+                        run.string(),
+                        "Do not rely on this run, or restore it from a copy");
     }
     base::info("all files are unchanged: " + run.string());
     return 0;
@@ -434,8 +475,10 @@ class Runs final : public Subcommand {
   // Local files only; nothing leaves the machine.
   [[nodiscard]] base::Result<int> stats() const {
     const auto counts = runs::count_stages(runs::list_runs(root_));
-    if (json_) return put_json(stages_json(counts));
-    if (!counts.empty()) return put(stages_grid(counts));
+    if (json_)
+      return put_json(stages_json(counts));
+    if (!counts.empty())
+      return put(stages_grid(counts));
     base::info("no runs in " + root_);
     return 0;
   }

@@ -33,7 +33,8 @@ constexpr std::size_t kWidthElsewhere = 120;
 
 std::size_t terminal_width(int fd) {
   winsize size{};
-  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    return size.ws_col;
   if (const char* value = std::getenv("COLUMNS"))
     if (const auto columns = base::to_int(value); columns && *columns > 0)
       return static_cast<std::size_t>(*columns);
@@ -46,7 +47,8 @@ bool is_terminal(int fd) {
 }
 
 bool wants_color(int fd, const std::string& choice) {
-  if (choice != "auto") return choice == "always";
+  if (choice != "auto")
+    return choice == "always";
   const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
@@ -56,21 +58,25 @@ bool wants_color(int fd, const std::string& choice) {
 /// Does another word of the command line, the program's among them, name this file? What stands
 /// behind an option for outputs is the output itself.
 bool is_input(const std::filesystem::path& to) {
-  static constexpr std::string_view kOutputs[] = {"-o", "--output", "--json", "--junit",
-                                                  "--markdown"};
+  static constexpr std::string_view kOutputs[] = {
+      "-o", "--output", "--json", "--junit", "--markdown"};
   const auto& words = arguments();
   std::error_code error;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto names_output = [&](std::string_view word) {
       return std::find(std::begin(kOutputs), std::end(kOutputs), word) != std::end(kOutputs);
     };
-    if (i > 0 && names_output(words[i - 1])) continue;
+    if (i > 0 && names_output(words[i - 1]))
+      continue;
     const auto equals = words[i].find('=');
-    if (equals != std::string::npos && names_output(words[i].substr(0, equals))) continue;
-    if (words[i].starts_with("-o")) continue;
+    if (equals != std::string::npos && names_output(words[i].substr(0, equals)))
+      continue;
+    if (words[i].starts_with("-o"))
+      continue;
     for (const std::string& word :
          {words[i], equals == std::string::npos ? words[i] : words[i].substr(equals + 1)})
-      if (!word.empty() && std::filesystem::equivalent(word, to, error)) return true;
+      if (!word.empty() && std::filesystem::equivalent(word, to, error))
+        return true;
   }
   return false;
 }
@@ -81,17 +87,20 @@ bool is_input(const std::filesystem::path& to) {
 base::Result<void> check_output(const std::filesystem::path& to) {
   std::error_code error;
   const auto status = std::filesystem::symlink_status(to, error);
-  if (!std::filesystem::exists(status)) return {};
+  if (!std::filesystem::exists(status))
+    return {};
   if (!std::filesystem::is_regular_file(status)) {
     auto refused = base::Replacement::begin(to);  // its error names it
     return refused ? base::Result<void>() : base::fail(std::move(refused));
   }
   if (is_input(to))
-    return base::fail(base::Code::kUsage, "the output is an input", to.string(),
-                      "Name another file.");
+    return base::fail(
+        base::Code::kUsage, "the output is an input", to.string(), "Name another file.");
   if (const std::string description = profile::kept_file(to); !description.empty())
-    return base::fail(base::Code::kUsage, "it is " + description + ", which is not overwritten",
-                      to.string(), "Name another file, or remove this one first.");
+    return base::fail(base::Code::kUsage,
+                      "it is " + description + ", which is not overwritten",
+                      to.string(),
+                      "Name another file, or remove this one first.");
   return {};
 }
 
@@ -105,7 +114,8 @@ report::Style style_on(int fd, const ReportChoice& choice) {
 
 base::Result<int> put(report::Grid list) {
   report::Style style = style_on(STDOUT_FILENO, {});
-  if (!is_terminal(STDOUT_FILENO)) style.width = 0;
+  if (!is_terminal(STDOUT_FILENO))
+    style.width = 0;
   report::Document page;
   page.begin("").add(std::move(list));
   return put(report::terminal_text(page, style));
@@ -116,7 +126,8 @@ int beside_a_program() {
 }
 
 int descriptor_beside_a_program(const ReportChoice& choice) {
-  if (!choice.to.empty() || choice.format == report::kDefaultFormat) return beside_a_program();
+  if (!choice.to.empty() || choice.format == report::kDefaultFormat)
+    return beside_a_program();
   const int copy = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   return copy >= 0 && ::dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 ? copy : STDERR_FILENO;
 }
@@ -148,12 +159,14 @@ void say_kept(const std::filesystem::path& run, bool in_default_root) {
   // Not relative(run, error): that throws where the working directory was removed.
   const auto working_directory = std::filesystem::current_path(error);
   const auto below = [&](const std::filesystem::path& folder) -> std::string {
-    if (error) return {};
+    if (error)
+      return {};
     const std::string path = std::filesystem::relative(run, folder, error).string();
     return error || path.starts_with("..") ? std::string() : path;
   };
   std::string shown = below(working_directory);
-  if (shown.empty()) shown = run.string();
+  if (shown.empty())
+    shown = run.string();
   // Where this folder cannot be written the run is elsewhere, and `latest` would not find it.
   in_default_root = in_default_root && !below(working_directory / runs::kDefaultRoot).empty();
   // The head of the report has its name already.
@@ -167,7 +180,8 @@ base::Result<void> check_values(const report::Style& style) {
   std::vector<std::string> metrics;
   const auto groups = TRY(config::shipped_groups());
   for (const model::MetricGroup& group : groups)
-    for (const model::GroupMetric& metric : group.metrics) metrics.push_back(metric.name);
+    for (const model::GroupMetric& metric : group.metrics)
+      metrics.push_back(metric.name);
   return report::check_values(style, metrics);
 }
 
@@ -175,27 +189,32 @@ base::Result<void> check_destination(const ReportChoice& choice, int fd) {
   const auto exporter = report::find_exporter(choice.format);
   if (choice.to.empty() && exporter && (*exporter)->kind == report::Exporter::Kind::kFile &&
       (fd == STDERR_FILENO || is_terminal(fd)))
-    return base::fail(base::Code::kUsage, choice.format + " is not readable on a terminal",
-                      "--format", "Name a file: -o report." + std::string((*exporter)->extension));
-  if (choice.to.empty() || choice.to == "-") return {};
+    return base::fail(base::Code::kUsage,
+                      choice.format + " is not readable on a terminal",
+                      "--format",
+                      "Name a file: -o report." + std::string((*exporter)->extension));
+  if (choice.to.empty() || choice.to == "-")
+    return {};
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::absolute(choice.to, ignored).parent_path();
   if (std::filesystem::is_directory(choice.to, ignored))
-    return base::fail(base::Code::kIo, "cannot write the file: it is a folder", choice.to,
-                      "Name a file in it");
+    return base::fail(
+        base::Code::kIo, "cannot write the file: it is a folder", choice.to, "Name a file in it");
   if (!std::filesystem::is_directory(folder, ignored))
-    return base::fail(base::Code::kIo, "cannot write the file: its folder does not exist",
+    return base::fail(base::Code::kIo,
+                      "cannot write the file: its folder does not exist",
                       choice.to,
                       "Make the folder first: mkdir -p " + base::shell_quote(folder.string()));
   TRY(check_output(choice.to));
   if (::access(folder.c_str(), W_OK) != 0 && ::access(choice.to.c_str(), W_OK) != 0)
-    return base::fail(base::Code::kIo,
-                      std::string("cannot write the file: ") + std::strerror(errno), choice.to);
+    return base::fail(
+        base::Code::kIo, std::string("cannot write the file: ") + std::strerror(errno), choice.to);
   return {};
 }
 
 base::Result<void> write_to(
-    const ReportChoice& choice, int default_fd,
+    const ReportChoice& choice,
+    int default_fd,
     const std::function<base::Result<void>(report::Sink&, const report::Style&)>& write,
     bool may_leave) {
   const auto write_and_finish = [&](report::Sink& sink,
@@ -205,8 +224,8 @@ base::Result<void> write_to(
   };
   if (choice.to.empty() || choice.to == "-") {
     const int fd = choice.to == "-" ? STDOUT_FILENO : default_fd;
-    report::DescriptorSink sink(fd, fd == STDERR_FILENO ? "standard error" : "standard output",
-                                may_leave);
+    report::DescriptorSink sink(
+        fd, fd == STDERR_FILENO ? "standard error" : "standard output", may_leave);
     return write_and_finish(sink, style_on(fd, choice));
   }
   TRY(check_output(choice.to));
@@ -224,8 +243,10 @@ base::Result<void> write_to(
   return {};
 }
 
-base::Result<void> write_report(const profile::Analyzed& analyzed, const ReportChoice& choice,
-                                int default_fd, bool may_leave) {
+base::Result<void> write_report(const profile::Analyzed& analyzed,
+                                const ReportChoice& choice,
+                                int default_fd,
+                                bool may_leave) {
   auto exporter = TRY(report::find_exporter(choice.format));
   const auto write = [&](report::Sink& sink, const report::Style& style) {
     return exporter->write(analyzed.report, &analyzed.session, style, sink);

@@ -28,13 +28,15 @@ void bind_destination(const Arguments& app, ReportChoice& choice);
 /// Calls `write` with a sink for what `choice.to` means ("-" standard output, "" the descriptor
 /// given, else a file) and the style for it, and finishes the sink.
 [[nodiscard]] base::Result<void> write_to(
-    const ReportChoice& choice, int default_fd,
+    const ReportChoice& choice,
+    int default_fd,
     const std::function<base::Result<void>(report::Sink&, const report::Style&)>& write,
     bool may_leave = false);
 
 /// `may_leave`: whoever reads the descriptor may have had enough (report::DescriptorSink).
 [[nodiscard]] base::Result<void> write_report(const profile::Analyzed& analyzed,
-                                              const ReportChoice& choice, int default_fd,
+                                              const ReportChoice& choice,
+                                              int default_fd,
                                               bool may_leave = false);
 
 /// Where a report goes whose program had standard output: there too on a terminal, else to standard

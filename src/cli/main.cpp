@@ -33,9 +33,14 @@ int run_on_own_stack(int argc, char** argv) {
     (void)pthread_setattr_default_np(&attributes);
   static ucontext_t here, there;
   static int result;
-  void* const stack = mmap(nullptr, kStack, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
-  if (stack == MAP_FAILED || getcontext(&there) != 0) return rangescope::cli::run_app(argc, argv);
+  void* const stack = mmap(nullptr,
+                           kStack,
+                           PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE,
+                           -1,
+                           0);
+  if (stack == MAP_FAILED || getcontext(&there) != 0)
+    return rangescope::cli::run_app(argc, argv);
   there.uc_stack.ss_sp = stack;
   there.uc_stack.ss_size = kStack;
   there.uc_link = &here;
@@ -53,7 +58,8 @@ int run_on_own_stack(int argc, char** argv) {
 // throwing std::bad_alloc. Any other reason to terminate is a defect of ours and aborts.
 [[noreturn]] void end_without_memory() {
   constexpr std::size_t kLikeAnException = 1024;
-  if (std::current_exception() != nullptr || std::malloc(kLikeAnException) != nullptr) std::abort();
+  if (std::current_exception() != nullptr || std::malloc(kLikeAnException) != nullptr)
+    std::abort();
   constexpr std::string_view kMessage =
       "rangescope: error: out of memory\n"
       "rangescope: hint: Raise the limit on memory: ulimit -v unlimited\n";

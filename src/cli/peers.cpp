@@ -25,15 +25,18 @@ bool is_whole_number(std::string_view text) {
 /// The user's value in the form of the example `10s`, `199Hz`, `PID`, `N` or `NAME`; the example
 /// where the value does not fit.
 std::string value_like(std::string_view example, const std::string& value) {
-  if (value.empty()) return std::string(example);
+  if (value.empty())
+    return std::string(example);
   if (is_digit(example.front())) {
-    if (!is_digit(value.front())) return std::string(example);
+    if (!is_digit(value.front()))
+      return std::string(example);
     const std::size_t unit = example.find_first_not_of("0123456789");
     const bool is_bare = value.find_first_not_of("0123456789.") == std::string::npos;
     return base::printable(is_bare ? value + std::string(example.substr(unit)) : value);
   }
   const bool is_number = example == "PID" || example == "N";
-  if (is_number && !is_whole_number(value)) return std::string(example);
+  if (is_number && !is_whole_number(value))
+    return std::string(example);
   return base::shell_quote(base::printable(value));
 }
 
@@ -54,11 +57,15 @@ std::string filled(std::string_view hint, const std::string& value) {
 std::string value_of_option(std::string_view option, const Words& line) {
   const auto separator = std::ranges::find(line, "--");
   for (auto word = line.begin(); word != separator; ++word) {
-    if (word->starts_with(std::string(option) + "=")) return word->substr(option.size() + 1);
-    if (*word != option) continue;
+    if (word->starts_with(std::string(option) + "="))
+      return word->substr(option.size() + 1);
+    if (*word != option)
+      continue;
     auto value = word + 1;
-    if (value == separator && value != line.end()) ++value;
-    if (value == line.end() || value->empty() || value->starts_with("-")) return {};
+    if (value == separator && value != line.end())
+      ++value;
+    if (value == line.end() || value->empty() || value->starts_with("-"))
+      return {};
     const bool is_program = value > separator && !is_digit(value->front());
     return is_program ? std::string() : *value;
   }
@@ -69,7 +76,8 @@ std::string value_of_option(std::string_view option, const Words& line) {
 /// since each run is kept: "".
 std::string file_of_ours(const std::string& file) {
   constexpr std::string_view kDrawing = ".svg";
-  if (file.ends_with(kDrawing)) return file.substr(0, file.size() - kDrawing.size()) + ".html";
+  if (file.ends_with(kDrawing))
+    return file.substr(0, file.size() - kDrawing.size()) + ".html";
   return file.ends_with(".data") ? std::string() : file;
 }
 
@@ -80,7 +88,8 @@ struct PeersOption {
 
 std::optional<PeersOption> find_option_of_command(std::string_view name) {
   for (const auto& [what, option, ours, values] : base::rows<4>(rangescope_peers))
-    if (what == "their" && option == name) return PeersOption{ours, values == "1"};
+    if (what == "their" && option == name)
+      return PeersOption{ours, values == "1"};
   return std::nullopt;
 }
 
@@ -100,21 +109,24 @@ std::optional<PeersLine> read_peers_line(const Words& words) {
     }
     const std::size_t equals = word->find('=');
     const auto option = find_option_of_command(word->substr(0, equals));
-    if (!option) return std::nullopt;
+    if (!option)
+      return std::nullopt;
     std::string value;
     if (equals != std::string::npos)
       value = word->substr(equals + 1);
     else if (option->has_value && word + 1 != words.end())
       value = *++word;
     const bool is_file = option->ours == "-o {FILE}";
-    if (is_file) value = file_of_ours(value);
+    if (is_file)
+      value = file_of_ours(value);
     if (option->ours == "pid")
       line.pid = value;
     else if (!option->ours.empty() && !(is_file && value.empty()))
       line.options += " " + filled(option->ours, value);
   }
   const bool is_process = line.program.size() == 1 && is_whole_number(line.program.front());
-  if (line.pid.empty() && is_process) line.pid = line.program.front();
+  if (line.pid.empty() && is_process)
+    line.pid = line.program.front();
   return line;
 }
 
@@ -122,14 +134,17 @@ std::optional<PeersLine> read_peers_line(const Words& words) {
 /// words that can be translated.
 std::string translated_command(const std::string& name, const Words& words) {
   for (const auto& [what, command, with_process, with_program] : base::rows<4>(rangescope_peers)) {
-    if (what != "command" || command != name) continue;
+    if (what != "command" || command != name)
+      continue;
     const auto line = read_peers_line(words);
-    if (!line) return {};
+    if (!line)
+      return {};
     const std::string start = "Write: rangescope ";
     const bool is_dump = with_program.empty();
     if (is_whole_number(line->pid))
       return start + filled(with_process, line->pid) + (is_dump ? "" : line->options);
-    if (line->program.empty() || is_dump) return {};
+    if (line->program.empty() || is_dump)
+      return {};
     const std::string program = base::printable(base::shell_quote(line->program));
     return start + std::string(with_program) + line->options + " -- " + program;
   }
@@ -138,23 +153,30 @@ std::string translated_command(const std::string& name, const Words& words) {
 
 }  // namespace
 
-std::string hint_for_peers_option(std::string_view option, const std::vector<std::string>& line,
+std::string hint_for_peers_option(std::string_view option,
+                                  const std::vector<std::string>& line,
                                   const std::function<bool(const std::string&)>& has_option) {
   for (const auto& [what, name, hint, needed] : base::rows<4>(rangescope_peers)) {
-    if (what != "peer" || name != option) continue;
+    if (what != "peer" || name != option)
+      continue;
     const bool is_declared = needed.empty() || has_option(std::string(needed));
-    if (is_declared) return filled(hint, value_of_option(option, line));
+    if (is_declared)
+      return filled(hint, value_of_option(option, line));
   }
   return {};
 }
 
 std::string hint_for_peers_command(const std::string& name, const std::vector<std::string>& words) {
   std::string hint = translated_command(name, words);
-  if (!hint.empty()) return hint;
+  if (!hint.empty())
+    return hint;
   for (const auto& [what, word, ours] : base::rows<3>(rangescope_peers)) {
-    if (name != word) continue;
-    if (what == "moved") hint = "Write: rangescope " + std::string(ours);
-    if (what == "tool") hint = "did you mean '" + std::string(ours) + "'?";
+    if (name != word)
+      continue;
+    if (what == "moved")
+      hint = "Write: rangescope " + std::string(ours);
+    if (what == "tool")
+      hint = "did you mean '" + std::string(ours) + "'?";
   }
   return hint;
 }

@@ -12,7 +12,8 @@ namespace rangescope::cli {
 /// "Write --for 5s" for `--duration 5` in `line`; "" for an option that is no other tool's, or
 /// whose equivalent the command does not have.
 [[nodiscard]] std::string hint_for_peers_option(
-    std::string_view option, const std::vector<std::string>& line,
+    std::string_view option,
+    const std::vector<std::string>& line,
     const std::function<bool(const std::string&)>& has_option);
 
 /// "Write: rangescope attach 4711 --dump" for `dump --pid 4711`; "" for a word that is no other

@@ -26,8 +26,10 @@ std::string cupti() {
 
 std::string version_text() {
   std::string text = base::tool_version() + "\n";
-  if (!kCommit.empty()) text += fmt::format("commit {}, ", kCommit);
-  return text + fmt::format("{} build, {}\n", kBuildType,
+  if (!kCommit.empty())
+    text += fmt::format("commit {}, ", kCommit);
+  return text + fmt::format("{} build, {}\n",
+                            kBuildType,
                             kCupti == 0 ? "without CUPTI's headers: no GPU work is recorded"
                                         : "CUPTI " + cupti() + " headers");
 }
@@ -35,9 +37,11 @@ std::string version_text() {
 std::string version_json() {
   nlohmann::ordered_json json = {{"schema", "rangescope.version/1"},
                                  {"tool", base::tool_version()}};
-  if (!kCommit.empty()) json["commit"] = kCommit;
+  if (!kCommit.empty())
+    json["commit"] = kCommit;
   json["build_type"] = kBuildType;
-  if (kCupti != 0) json["cupti_headers"] = cupti();
+  if (kCupti != 0)
+    json["cupti_headers"] = cupti();
   json["formats"] = {
       {"report", "rangescope.report/1"},
       {"compare", "rangescope.compare/1"},

@@ -35,8 +35,8 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
     std::error_code error;
     std::filesystem::create_directories(base::in_place(folder), error);
     if (error)
-      return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(),
-                        folder.string());
+      return base::fail(
+          base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
   }
   base::Command command;
   command.argv = plan.argv;
@@ -50,7 +50,8 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
   const auto captures = plan.set_env.find("RANGESCOPE_DIR");
   const bool has_captures = captures != plan.set_env.end();
   const bool runs_tool = !has_captures || options.enough;
-  if (!runs_tool) command.mark = captures->first + "=" + captures->second;
+  if (!runs_tool)
+    command.mark = captures->first + "=" + captures->second;
   const bool leads_group = ::getpgrp() == ::getpid();
   const bool ends_children = options.enough || (runs_tool && plan.timeout);
   const bool is_background_group = !in_foreground() && (runs_tool || leads_group);
@@ -62,7 +63,8 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
   command.tick_every = options.tick_every;
   command.tick = options.tick;
   command.enough = options.enough;
-  if (plan.collector != "native" || !has_captures) return base::run(command);
+  if (plan.collector != "native" || !has_captures)
+    return base::run(command);
   using namespace std::chrono;
   const auto now_ns = [](auto clock) {
     return duration_cast<nanoseconds>(clock.now().time_since_epoch()).count();
@@ -83,7 +85,8 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
     if (!base::write_file(file, text) && descriptor >= 0)
       (void)!::pwrite(descriptor, text.data(), text.size(), 0);
   }
-  if (descriptor >= 0) ::close(descriptor);
+  if (descriptor >= 0)
+    ::close(descriptor);
   return ended;
 }
 
@@ -96,10 +99,12 @@ std::string script_command(const Plan& plan) {
 
 std::string shell_command(const Plan& plan) {
   std::string line;
-  if (!plan.cwd.empty()) line += "cd " + base::shell_quote(plan.cwd.string()) + " && ";
+  if (!plan.cwd.empty())
+    line += "cd " + base::shell_quote(plan.cwd.string()) + " && ";
   if (!plan.set_env.empty() || !plan.unset_env.empty()) {
     line += "env";
-    for (const std::string& name : plan.unset_env) line += " -u " + base::shell_quote(name);
+    for (const std::string& name : plan.unset_env)
+      line += " -u " + base::shell_quote(name);
     for (const auto& [name, value] : plan.set_env)
       line += " " + base::shell_quote(name + "=" + value);
     line += ' ';
@@ -109,11 +114,13 @@ std::string shell_command(const Plan& plan) {
 
 std::string recorded_command(const Plan& plan) {
   base::Redactor redactor;
-  for (const auto& [name, value] : plan.set_env) redactor.learn(name, value);
+  for (const auto& [name, value] : plan.set_env)
+    redactor.learn(name, value);
   Plan recorded = plan;
   recorded.cwd = redactor.text(plan.cwd.string());
   recorded.argv = redactor.arguments(plan.argv);
-  for (auto& [name, value] : recorded.set_env) value = redactor.variable(name, value);
+  for (auto& [name, value] : recorded.set_env)
+    value = redactor.variable(name, value);
   return shell_command(recorded);
 }
 

@@ -15,7 +15,12 @@ namespace fs = std::filesystem;
 
 /// Folders of conf/ that hold data of other rooms.
 constexpr std::array<std::string_view, 6> kDataFolders{
-    "cpu_counters", "doctor", "metrics", "replay", "sample", "tools",
+    "cpu_counters",
+    "doctor",
+    "metrics",
+    "replay",
+    "sample",
+    "tools",
 };
 
 bool can_be_group(const std::string& folder) {
@@ -30,7 +35,8 @@ bool can_be_group(const std::string& folder) {
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) entries.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    entries.push_back(entry.path());
   return entries;
 }
 
@@ -46,8 +52,10 @@ class Composer {
     TRY(insert_chosen_options());
 
     config_.root.kind = Kind::kMap;
-    for (const Layer& layer : layers_) TRY(lay(layer));
-    for (const Override& assignment : assignments_) TRY(assign(assignment));
+    for (const Layer& layer : layers_)
+      TRY(lay(layer));
+    for (const Override& assignment : assignments_)
+      TRY(assign(assignment));
     TRY(interpolate(config_.root, {in_.environment, in_.now}));
     TRY(check_tree(config_.root));
     return std::move(config_);
@@ -67,22 +75,28 @@ class Composer {
     std::error_code ignored;
     for (const fs::path& dir : in_.config_dirs) {
       if (!fs::is_directory(dir, ignored))
-        return base::fail(base::Code::kConfig, "there is no folder " + dir.string(), "--config-dir",
+        return base::fail(base::Code::kConfig,
+                          "there is no folder " + dir.string(),
+                          "--config-dir",
                           "Name a folder with group folders or a config.yaml in it.");
-      if (fs::exists(dir / "config.yaml", ignored)) TRY(read_file(dir / "config.yaml"));
+      if (fs::exists(dir / "config.yaml", ignored))
+        TRY(read_file(dir / "config.yaml"));
     }
     if (in_.project_file) {
       TRY(read_file(*in_.project_file));
-      if (!in_.project_trusted) TRY(check_untrusted(layers_.back().values, *in_.project_file));
+      if (!in_.project_trusted)
+        TRY(check_untrusted(layers_.back().values, *in_.project_file));
     }
-    for (const fs::path& path : in_.config_files) TRY(read_file(path));
+    for (const fs::path& path : in_.config_files)
+      TRY(read_file(path));
     return {};
   }
 
   base::Result<void> read_environment() {
     constexpr std::string_view kPrefix = "RANGESCOPE__";
     for (const auto& [name, text] : in_.environment) {
-      if (!name.starts_with(kPrefix)) continue;
+      if (!name.starts_with(kPrefix))
+        continue;
       Override given;
       given.origin = {.source = Source::kEnvironment, .name = name};
       given.key = key_of_variable(name.substr(kPrefix.size()));
@@ -112,11 +126,13 @@ class Composer {
   base::Result<void> take_choices() {
     for (Layer& layer : layers_) {
       for (const Entry& entry : layer.values.entries)
-        if (is_choice(entry)) TRY(choose(entry.key, entry.value));
+        if (is_choice(entry))
+          TRY(choose(entry.key, entry.value));
       std::erase_if(layer.values.entries, [&](const Entry& entry) { return is_choice(entry); });
     }
     for (const Override& assignment : assignments_) {
-      if (groups_.count(assignment.key) == 0) continue;
+      if (groups_.count(assignment.key) == 0)
+        continue;
       TRY(choose(assignment.key,
                  assignment.value.value_or(plain_scalar("null", assignment.origin))));
     }
@@ -136,7 +152,8 @@ class Composer {
 
   Choice& choice_of(const std::string& group) {
     for (Choice& choice : config_.choices)
-      if (choice.group == group) return choice;
+      if (choice.group == group)
+        return choice;
     return config_.choices.emplace_back(Choice{group, {}, {}});
   }
 
@@ -144,11 +161,13 @@ class Composer {
   base::Result<void> insert_chosen_options() {
     std::vector<Layer> options;
     for (const Choice& choice : config_.choices) {
-      if (choice.option.empty()) continue;
+      if (choice.option.empty())
+        continue;
       Layer option = TRY(read_option(choice));
       options.push_back(std::move(option));
     }
-    layers_.insert(layers_.begin() + 1, std::make_move_iterator(options.begin()),
+    layers_.insert(layers_.begin() + 1,
+                   std::make_move_iterator(options.begin()),
                    std::make_move_iterator(options.end()));
     return {};
   }
@@ -161,7 +180,8 @@ class Composer {
       if (hint.empty())
         hint = "Options of " + choice.group + ": " + base::join(options, ", ") + ".";
       return refused("group '" + choice.group + "' has no option '" + choice.option + "'",
-                     choice.origin, hint);
+                     choice.origin,
+                     hint);
     }
     std::error_code ignored;
     for (const fs::path& folder : in_.config_dirs) {
@@ -182,7 +202,8 @@ class Composer {
   base::Result<void> check_root(const Layer& layer) const {
     std::vector<std::string> unknown;
     for (const Entry& entry : layer.values.entries) {
-      if (is_root_name(entry.key)) continue;
+      if (is_root_name(entry.key))
+        continue;
       if (is_choice(entry))
         return refused("an option of group '" + layer.group + "' cannot choose one of group '" +
                            entry.key + "'",
@@ -190,7 +211,8 @@ class Composer {
                        "Choose it in a rangescope.yaml or on the command line.");
       unknown.push_back(entry.key);
     }
-    if (unknown.empty()) return {};
+    if (unknown.empty())
+      return {};
     base::Error error =
         unknown_key(unknown.front(), layer.values.find(unknown.front())->origin, group_names());
     if (const std::string hint = indentation_hint(unknown, layer.group); !hint.empty())
@@ -205,12 +227,14 @@ class Composer {
       config_.history.push_back({path, to_flow(value), value.origin});
       return;
     }
-    for (const Entry& entry : value.entries) remember(joined_path(path, entry.key), entry.value);
+    for (const Entry& entry : value.entries)
+      remember(joined_path(path, entry.key), entry.value);
   }
 
   base::Result<void> lay(const Layer& layer) {
     config_.files.push_back(layer.file);
-    if (layer.values.entries.empty()) return {};
+    if (layer.values.entries.empty())
+      return {};
     TRY(check_root(layer));
     TRY(check_names("", layer.values));
     remember("", layer.values);
@@ -220,7 +244,8 @@ class Composer {
 
   std::vector<std::string> group_names() const {
     std::vector<std::string> names;
-    for (const auto& [name, options] : groups_) names.push_back(name);
+    for (const auto& [name, options] : groups_)
+      names.push_back(name);
     return names;
   }
 
@@ -229,15 +254,19 @@ class Composer {
     std::string hint = base::did_you_mean(given.key, group_names());
     if (const std::string key = base::replace_all(given.key, "/", "."); find_key(key) != nullptr)
       hint = "did you mean '" + key + "'?";
-    if (hint.empty()) hint = "`rangescope config groups` lists them.";
-    return {base::Code::kConfig, "there is no configuration group '" + given.key + "'",
-            to_string(given.origin), hint};
+    if (hint.empty())
+      hint = "`rangescope config groups` lists them.";
+    return {base::Code::kConfig,
+            "there is no configuration group '" + given.key + "'",
+            to_string(given.origin),
+            hint};
   }
 
   base::Result<void> assign(const Override& given) {
     if (given.key.find('/') != std::string::npos)
       return tl::make_unexpected(key_with_slashes(given));
-    if (!given.value) return remove(given);
+    if (!given.value)
+      return remove(given);
     if (given.key.find('.') == std::string::npos && !is_root_name(given.key))
       return tl::make_unexpected(unknown_key(given.key, given.origin, group_names()));
     TRY(check_names(given.key, *given.value));
@@ -284,12 +313,15 @@ Groups groups(const Inputs& inputs) {
   for (const fs::path& folder : folders)
     for (const fs::path& group : entries_of(folder)) {
       const std::string name = group.filename().string();
-      if (!can_be_group(name)) continue;
+      if (!can_be_group(name))
+        continue;
       for (const fs::path& option : entries_of(group))
-        if (option.extension() == ".yaml") found[name].insert(option.stem().string());
+        if (option.extension() == ".yaml")
+          found[name].insert(option.stem().string());
     }
   Groups out;
-  for (const auto& [group, options] : found) out[group] = {options.begin(), options.end()};
+  for (const auto& [group, options] : found)
+    out[group] = {options.begin(), options.end()};
   return out;
 }
 

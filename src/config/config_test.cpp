@@ -46,7 +46,8 @@ Inputs shipped(const std::vector<std::string>& arguments = {}) {
     auto parsed = parse_override(written, argument(index++, written));
     EXPECT_TRUE(parsed.has_value())
         << written << ": " << (parsed ? "" : base::to_string(parsed.error()));
-    if (parsed) inputs.overrides.push_back(*parsed);
+    if (parsed)
+      inputs.overrides.push_back(*parsed);
   }
   return inputs;
 }
@@ -90,11 +91,12 @@ TEST(Compose, EveryPresetComposes) {
 
 TEST(Compose, TheFourCommandsOfTheManual) {
   const std::string cli = "pipeline.ncu.ncu_cli.";
-  EXPECT_EQ(
-      after({"pipeline.ncu.enable=true", cli + "replay_mode=range", cli + "nvtx.include=LLM@*",
-             cli + "sections=[SpeedOfLight,MemoryWorkloadAnalysis,Occupancy,SchedulerStats]"},
-            cli + "sections"),
-      "[SpeedOfLight, MemoryWorkloadAnalysis, Occupancy, SchedulerStats]");
+  EXPECT_EQ(after({"pipeline.ncu.enable=true",
+                   cli + "replay_mode=range",
+                   cli + "nvtx.include=LLM@*",
+                   cli + "sections=[SpeedOfLight,MemoryWorkloadAnalysis,Occupancy,SchedulerStats]"},
+                  cli + "sections"),
+            "[SpeedOfLight, MemoryWorkloadAnalysis, Occupancy, SchedulerStats]");
   EXPECT_EQ(after({cli + "nvtx.include=prefill*"}, cli + "nvtx.include"), "[prefill*]");
   EXPECT_EQ(after({cli + "kernel_name=regex:.*matmul.*", cli + "kernel_name_base=demangled"},
                   cli + "kernel_name"),
@@ -238,7 +240,8 @@ struct Chosen {
   }
   std::string operator()(std::string_view key) const {
     auto config = compose(inputs);
-    if (config) return flow(*config, key);
+    if (config)
+      return flow(*config, key);
     return base::replace_all(base::to_string(config.error()), folder.path.string() + "/", "");
   }
 };
@@ -280,7 +283,8 @@ TEST(Groups, LaterGroupsLieOverEarlierOnes) {
   const auto config = compose(chosen.inputs);
   ASSERT_TRUE(config.has_value());
   std::string order;
-  for (const Choice& choice : config->choices) order += choice.group + "=" + choice.option + " ";
+  for (const Choice& choice : config->choices)
+    order += choice.group + "=" + choice.option + " ";
   EXPECT_EQ(order, "collector=native nsys=default ncu=quick team=fast ");
 }
 
@@ -310,8 +314,10 @@ TEST(Groups, AChoiceIsTheNameOfAnOption) {
 TEST(Groups, NoFileOutsideTheirFoldersIsRead) {
   Chosen chosen;
   chosen.folder.put("evil.yaml", "pipeline: {nsys: {path: /tmp/evil}}\n");
-  for (const std::string& option : {(chosen.folder.path / "evil").string(), std::string("../evil"),
-                                    std::string("../../evil"), std::string("./quick")}) {
+  for (const std::string& option : {(chosen.folder.path / "evil").string(),
+                                    std::string("../evil"),
+                                    std::string("../../evil"),
+                                    std::string("./quick")}) {
     chosen.project("ncu: '" + option + "'\n");
     chosen.inputs.project_trusted = false;
     EXPECT_NE(chosen("").find("group 'ncu' has no option '"), std::string::npos) << option;
@@ -493,7 +499,8 @@ vars:
 
 TEST(Interpolation, BombsAreRefused) {
   std::string nested;
-  for (int i = 0; i < 5000; ++i) nested += "${";
+  for (int i = 0; i < 5000; ++i)
+    nested += "${";
   EXPECT_NE(after({"vars.a=" + nested + "x" + std::string(5000, '}')}, "").find("deeper than"),
             std::string::npos);
   Folder folder;
@@ -539,7 +546,8 @@ TEST(Interpolation, FlagsAreTakenAsTheyStand) {
   Inputs inputs = shipped();
   inputs.overrides = {
       set_list("workload.command", {"echo", "${run.dir}"}, {.source = Source::kProgram}),
-      set_text("pipeline.ncu.ncu_cli.kernel_name", "a,b${x}",
+      set_text("pipeline.ncu.ncu_cli.kernel_name",
+               "a,b${x}",
                {.source = Source::kFlag, .name = "--kernel-name", .argument = 1})};
   auto config = compose(inputs);
   ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
@@ -611,9 +619,10 @@ TEST(Origins, RecordsNameVariablesWithoutTheirValues) {
 // ---- writing and finding
 
 TEST(Yaml, WhatIsWrittenReadsBackTheSame) {
-  auto config = compose(
-      shipped({"ncu=standard", "vars={a:'yes',b:'1',c:' x',d:\"q'q\",e:'',f:'a: b',g:'#x',h:null}",
-               "workload.command=[python,'-c','print(1)\n#\ttab']"}));
+  auto config =
+      compose(shipped({"ncu=standard",
+                       "vars={a:'yes',b:'1',c:' x',d:\"q'q\",e:'',f:'a: b',g:'#x',h:null}",
+                       "workload.command=[python,'-c','print(1)\n#\ttab']"}));
   ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
   const std::string written = to_yaml(config->root);
   auto read = parse_yaml(written, "written");
@@ -629,7 +638,8 @@ TEST(Yaml, ABillionLaughsAreRefused) {
   for (int i = 1; i < 9; ++i) {
     const std::string before = "*a" + std::to_string(i - 1);
     text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + before;
-    for (int k = 0; k < 9; ++k) text += "," + before;
+    for (int k = 0; k < 9; ++k)
+      text += "," + before;
     text += "]\n";
   }
   auto read = parse_yaml(text, "bomb");
@@ -666,7 +676,8 @@ TEST(Schema, FlagsAreUniqueAndEveryKeyIsExplained) {
   std::map<std::string_view, std::string_view> flags;
   for (const Key& key : keys()) {
     EXPECT_FALSE(key.about.empty()) << key.path;
-    if (key.flag.empty()) continue;
+    if (key.flag.empty())
+      continue;
     EXPECT_TRUE(flags.emplace(key.flag, key.path).second) << key.flag;
   }
   EXPECT_EQ(find_flag("--replay-mode")->path, "pipeline.ncu.ncu_cli.replay_mode");

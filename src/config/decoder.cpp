@@ -19,13 +19,30 @@ using base::Code;
 using base::Result;
 
 // MLPs of two matrices; all others have three (gate, up, down).
-constexpr std::array<std::string_view, 13> kUngated{
-    "gpt2", "gpt_neo", "gpt_neox",    "gptj",      "opt", "bloom",     "falcon",
-    "phi",  "codegen", "gpt_bigcode", "persimmon", "mpt", "starcoder2"};
+constexpr std::array<std::string_view, 13> kUngated{"gpt2",
+                                                    "gpt_neo",
+                                                    "gpt_neox",
+                                                    "gptj",
+                                                    "opt",
+                                                    "bloom",
+                                                    "falcon",
+                                                    "phi",
+                                                    "codegen",
+                                                    "gpt_bigcode",
+                                                    "persimmon",
+                                                    "mpt",
+                                                    "starcoder2"};
 // Layers that are no attention over a cache, or experts in an order of their own.
-constexpr std::array<std::string_view, 10> kOther{
-    "mamba",  "mamba2",          "rwkv",       "jamba",       "bamba",
-    "zamba2", "recurrent_gemma", "qwen3_next", "llama4_text", "falcon_mamba"};
+constexpr std::array<std::string_view, 10> kOther{"mamba",
+                                                  "mamba2",
+                                                  "rwkv",
+                                                  "jamba",
+                                                  "bamba",
+                                                  "zamba2",
+                                                  "recurrent_gemma",
+                                                  "qwen3_next",
+                                                  "llama4_text",
+                                                  "falcon_mamba"};
 
 // Models whose tokens attend to those behind them too, or that read images or sound. Several write
 // a vocabulary and layers as decoders do. A blank on both sides of each.
@@ -62,21 +79,28 @@ class DecoderFields {
 };
 
 double bytes_of_type(const std::string& type) {
-  if (type == "float64") return 8;
-  if (type == "float32") return 4;
-  if (type.starts_with("float8")) return 1;
+  if (type == "float64")
+    return 8;
+  if (type == "float32")
+    return 4;
+  if (type.starts_with("float8"))
+    return 1;
   return 2;
 }
 
 /// Bits of quantized weights, by what the common methods write.
 std::optional<double> quantized_bytes(const DecoderFields& fields) {
   const Value* quantization = fields.find("quantization_config");
-  if (!quantization || !quantization->is_map()) return std::nullopt;
+  if (!quantization || !quantization->is_map())
+    return std::nullopt;
   const DecoderFields how(*quantization);
-  if (const auto bits = how.number({"bits", "w_bit"})) return *bits / 8;
+  if (const auto bits = how.number({"bits", "w_bit"}))
+    return *bits / 8;
   const auto yes = [&](std::string_view name) { return how.find(name) && how.find(name)->boolean; };
-  if (yes("load_in_4bit") || how.text({"quant_method"}) == "mxfp4") return 0.5;
-  if (yes("load_in_8bit") || how.text({"quant_method"}) == "fp8") return 1;
+  if (yes("load_in_4bit") || how.text({"quant_method"}) == "mxfp4")
+    return 0.5;
+  if (yes("load_in_8bit") || how.text({"quant_method"}) == "fp8")
+    return 1;
   return std::nullopt;
 }
 
@@ -96,11 +120,13 @@ void add_experts(const DecoderFields& fields, Decoder& out, double inner, double
       std::max(1.0, fields.number({"decoder_sparse_step", "moe_layer_freq"}).value_or(1));
   const Value* only = fields.find("mlp_only_layers");
   for (double layer = 0; layer < out.layers; ++layer) {
-    const bool named = only && std::any_of(only->items.begin(), only->items.end(),
+    const bool named = only && std::any_of(only->items.begin(),
+                                           only->items.end(),
                                            [&](const Value& item) { return item.number == layer; });
     // Qwen counts layers from 1, DeepSeek from 0; with a step of 1 they agree.
     const double counted = fields.find("decoder_sparse_step") ? layer + 1 : layer;
-    if (layer >= first && !named && std::fmod(counted, step) == 0) ++out.moe_layers;
+    if (layer >= first && !named && std::fmod(counted, step) == 0)
+      ++out.moe_layers;
   }
   const double shared = fields.number({"n_shared_experts"}).value_or(0) * size +
                         fields.number({"shared_expert_intermediate_size"}).value_or(0);
@@ -120,13 +146,15 @@ void add_window(const DecoderFields& fields, const std::string& type, Decoder& o
   const Value* types = fields.find("layer_types");
   if (types && types->is_list())
     out.windowed = static_cast<double>(
-        std::count_if(types->items.begin(), types->items.end(),
-                      [](const Value& one) { return one.text == "sliding_attention"; }));
+        std::count_if(types->items.begin(), types->items.end(), [](const Value& one) {
+          return one.text == "sliding_attention";
+        }));
   else if (const auto pattern = fields.number({"sliding_window_pattern"}); pattern && *pattern > 0)
     out.windowed = out.layers - std::floor(out.layers / *pattern);
   else
     out.windowed = type == "gemma2" ? std::ceil(out.layers / 2) : out.layers;
-  if (out.windowed == 0) out.window = 0;
+  if (out.windowed == 0)
+    out.window = 0;
 }
 
 std::string number_text(double value) {
@@ -151,7 +179,8 @@ bool is_true(const Value* value) {
 /// "BertForMaskedLM", the class that the weights were written by; "" where the file names none.
 std::string architecture_of(const Value& document) {
   const Value* classes = document.find("architectures");
-  if (classes == nullptr || !classes->is_list() || classes->items.empty()) return {};
+  if (classes == nullptr || !classes->is_list() || classes->items.empty())
+    return {};
   return classes->items.front().text;
 }
 
@@ -164,9 +193,11 @@ std::string refused_architecture(const Value& document, const DecoderFields& fie
   const bool is_encoder = is_listed || std::ranges::any_of(kOtherHeads, ends_so);
   const bool reads_both_ways = is_encoder && !is_true(fields.find("is_decoder"));
   const bool is_translator = is_true(fields.find("is_encoder_decoder"));
-  if (!reads_both_ways && !is_translator && !contains(kOther, type)) return {};
+  if (!reads_both_ways && !is_translator && !contains(kOther, type))
+    return {};
   std::string name = "a model of type '" + base::printable(type) + "'";
-  if (!architecture.empty()) name += " (" + base::printable(architecture) + ")";
+  if (!architecture.empty())
+    name += " (" + base::printable(architecture) + ")";
   return name;
 }
 
@@ -180,7 +211,8 @@ std::string other_parts(const Value& document) {
   };
   std::string parts;
   for (const auto& [key, part] : kParts) {
-    if (const Value* value = document.find(key); value == nullptr || !value->is_map()) continue;
+    if (const Value* value = document.find(key); value == nullptr || !value->is_map())
+      continue;
     parts += parts.empty() ? "its " : " and its ";
     parts += part;
   }
@@ -202,13 +234,14 @@ Result<double> read_sizes(const DecoderFields& fields, const std::string& file, 
     if (!value || *value < 1 || *value > 1e9)
       return base::fail(
           Code::kBadData,
-          "the model's " + std::string(names.front()) + " is missing or makes no sense", file,
+          "the model's " + std::string(names.front()) + " is missing or makes no sense",
+          file,
           "Name the config.json of a decoder from Hugging Face.");
     *size = *value;
   }
   if (out.layers > 10'000)
-    return base::fail(Code::kBadData, "more than 10,000 layers", file,
-                      "Name the config.json of a decoder.");
+    return base::fail(
+        Code::kBadData, "more than 10,000 layers", file, "Name the config.json of a decoder.");
   return heads;
 }
 
@@ -248,11 +281,14 @@ void add_attention(const DecoderFields& fields, double heads, Decoder& out) {
 Result<Decoder> read_decoder(const std::filesystem::path& file) {
   const Value document = TRY(read_yaml(file));  // JSON is YAML
   const Value* root = &document;
-  if (const Value* text = root->find("text_config"); text && text->is_map()) root = text;
+  if (const Value* text = root->find("text_config"); text && text->is_map())
+    root = text;
   const DecoderFields fields(*root);
   const std::string type = fields.text({"model_type"});
   if (const std::string refused = refused_architecture(document, fields); !refused.empty())
-    return base::fail(Code::kConfig, "no formula is known for " + refused, file.string(),
+    return base::fail(Code::kConfig,
+                      "no formula is known for " + refused,
+                      file.string(),
                       "Give its FLOPs yourself: --flops decode=2.1e9.");
   Decoder out;
   const double heads = TRY(read_sizes(fields, file.string(), out));
@@ -273,10 +309,16 @@ std::string flop_formula(const Decoder& decoder, const Pass& pass) {
   std::string context = fmt::format(
       "{}*({})", number_text(attended * (decoder.layers - decoder.windowed)), pass.context);
   if (decoder.windowed > 0)
-    context += fmt::format(" + {}*min({},{})", number_text(attended * decoder.windowed),
-                           pass.context, number_text(decoder.window));
-  return fmt::format("({})*(({})*({} + {}) + ({})*{})", pass.batch, pass.tokens,
-                     number_text(2 * linear_weights(decoder)), context, pass.asked,
+    context += fmt::format(" + {}*min({},{})",
+                           number_text(attended * decoder.windowed),
+                           pass.context,
+                           number_text(decoder.window));
+  return fmt::format("({})*(({})*({} + {}) + ({})*{})",
+                     pass.batch,
+                     pass.tokens,
+                     number_text(2 * linear_weights(decoder)),
+                     context,
+                     pass.asked,
                      number_text(2 * decoder.hidden * decoder.vocabulary));
 }
 
@@ -287,28 +329,40 @@ std::string bytes_formula(const Decoder& decoder, const Pass& pass) {
   if (decoder.experts > 0)
     weights += fmt::format(" + {}*min({},({})*({})*{})",
                            number_text(decoder.moe_layers * decoder.expert * decoder.weight_bytes),
-                           number_text(decoder.experts), pass.batch, pass.tokens,
+                           number_text(decoder.experts),
+                           pass.batch,
+                           pass.tokens,
                            number_text(decoder.chosen));
   const double token = decoder.cache * decoder.cache_bytes;
   std::string cache = fmt::format(
       "{}*({})", number_text(token * (decoder.layers - decoder.windowed)), pass.context);
   if (decoder.windowed > 0)
-    cache += fmt::format(" + {}*min({},{})", number_text(token * decoder.windowed), pass.context,
+    cache += fmt::format(" + {}*min({},{})",
+                         number_text(token * decoder.windowed),
+                         pass.context,
                          number_text(decoder.window));
-  return fmt::format("{} + ({})*({} + {}*({}))", weights, pass.batch, cache,
-                     number_text(token * decoder.layers), pass.tokens);
+  return fmt::format("{} + ({})*({} + {}*({}))",
+                     weights,
+                     pass.batch,
+                     cache,
+                     number_text(token * decoder.layers),
+                     pass.tokens);
 }
 
 namespace {
 
 /// Rules of the modules of PyTorch that a pass calls, by the names that Hugging Face gives them:
 /// each is a decoder that lacks the rest. Layers that differ have none.
-void add_modules(const Decoder& decoder, const std::string& range, const Pass& flops,
-                 const Pass& bytes, UsefulRules& out) {
+void add_modules(const Decoder& decoder,
+                 const std::string& range,
+                 const Pass& flops,
+                 const Pass& bytes,
+                 UsefulRules& out) {
   const bool plain = std::ranges::all_of(range, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == ' ' || c == '-' || c == ';';
   });
-  if (!plain) return;
+  if (!plain)
+    return;
   std::string names = range;
   std::ranges::replace(names, ';', '|');
   Decoder attention = decoder, mlp = decoder, head;
@@ -325,7 +379,8 @@ void add_modules(const Decoder& decoder, const std::string& range, const Pass& f
     out.flops.push_back(rule + flop_formula(part, flops));
     out.bytes.push_back(rule + bytes_formula(part, bytes));
   };
-  if (decoder.windowed == 0) add("\\.(self_attn|attn|attention) \\(", attention);
+  if (decoder.windowed == 0)
+    add("\\.(self_attn|attn|attention) \\(", attention);
   if (decoder.moe_layers == 0 || decoder.moe_layers == decoder.layers)
     add("\\.(mlp|feed_forward|block_sparse_moe) \\(", mlp);
   add("^lm_head \\(", head);
@@ -341,19 +396,25 @@ struct Auto {
 
 Result<Auto> parse_auto(const std::string& written) {
   const auto refuse = [&](std::string what) {
-    return base::fail(Code::kUsage, std::move(what), "--flops " + written,
+    return base::fail(Code::kUsage,
+                      std::move(what),
+                      "--flops " + written,
                       "Write --flops auto=config.json,prompt=512,new=64 (and batch=, tokens=, "
                       "prefill=RANGE, decode=RANGE), or "
                       "give the ranges their lengths as payloads.");
   };
   Auto out;
-  const std::map<std::string_view, std::string*> arguments{
-      {"prefill", &out.prefill}, {"decode", &out.decode}, {"prompt", &out.prompt},
-      {"new", &out.generated},   {"batch", &out.batch},   {"tokens", &out.tokens}};
+  const std::map<std::string_view, std::string*> arguments{{"prefill", &out.prefill},
+                                                           {"decode", &out.decode},
+                                                           {"prompt", &out.prompt},
+                                                           {"new", &out.generated},
+                                                           {"batch", &out.batch},
+                                                           {"tokens", &out.tokens}};
   std::string_view rest = written;
   rest.remove_prefix(std::min(rest.size(), std::string_view("auto=").size()));
   const auto parts = base::split(rest, ',');
-  if (parts.empty() || parts.front().empty()) return refuse("the model's config.json is not named");
+  if (parts.empty() || parts.front().empty())
+    return refuse("the model's config.json is not named");
   out.model = parts.front();
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const auto equals = parts[i].find('=');
@@ -404,7 +465,8 @@ Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
     const Decoder decoder = TRY(read_decoder(given.model));
     if (!decoder.left_out.empty())
       out.notes.push_back(
-          fmt::format("--flops auto: the language model of {} is counted, {} is not", given.model,
+          fmt::format("--flops auto: the language model of {} is counted, {} is not",
+                      given.model,
                       decoder.left_out));
     add_rules(decoder, given, out);
   }

@@ -62,9 +62,13 @@ TEST(Decoder, WeightsAreThePublishedParameters) {
   for (const Model& model :
        {Model{"Llama 3 8B", kLlama3, 8030261248, 128256.0 * 4096 + 65 * 4096},
         Model{"Mixtral 8x7B", kMixtral, 46702792704, 32000.0 * 4096 + 65 * 4096},
-        Model{"Qwen3 30B A3B", kQwen3Moe, 30532122624,
+        Model{"Qwen3 30B A3B",
+              kQwen3Moe,
+              30532122624,
               151936.0 * 2048 + 48 * (2 * 2048 + 2 * 128) + 2048},
-        Model{"DeepSeek V2 Lite", kDeepSeekLite, 15706484224,
+        Model{"DeepSeek V2 Lite",
+              kDeepSeekLite,
+              15706484224,
               102400.0 * 2048 + 27 * (2 * 2048 + 512) + 2048},
         Model{"GPT-2, whose embedding is its last layer too", kGpt2, 124439808, 786432 + 121344}}) {
     const Decoder read = decoder(model.json);
@@ -142,8 +146,9 @@ TEST(Decoder, OfAModelThatReadsImagesTheLanguageModelIsCounted) {
   const auto rules = expand_useful({"auto=" + file});
   ASSERT_TRUE(rules.has_value()) << rules.error().what;
   ASSERT_EQ(rules->notes.size(), 1u);
-  EXPECT_EQ(rules->notes[0], "--flops auto: the language model of " + file +
-                                 " is counted, its vision encoder is not");
+  EXPECT_EQ(
+      rules->notes[0],
+      "--flops auto: the language model of " + file + " is counted, its vision encoder is not");
 }
 
 TEST(Decoder, AutoBecomesRules) {

@@ -21,8 +21,10 @@ constexpr std::size_t kMostCopied = std::size_t{16} << 20;  // bytes of text, an
 
 std::size_t weight(const Value& value) {
   std::size_t sum = 64 + value.text.size();
-  for (const Value& item : value.items) sum += weight(item);
-  for (const Entry& entry : value.entries) sum += weight(entry.value) + entry.key.size();
+  for (const Value& item : value.items)
+    sum += weight(item);
+  for (const Entry& entry : value.entries)
+    sum += weight(entry.value) + entry.key.size();
   return sum;
 }
 
@@ -33,16 +35,19 @@ class Resolver {
   Resolver(Value& root, const Surroundings& around) : root_(root), around_(around) {}
 
   base::Result<void> all(Value& value, const std::string& path) {
-    if (done_.count(path)) return {};
+    if (done_.count(path))
+      return {};
     const Level level(level_);
     if (level_ > kDeepest)
       return too_much("goes deeper than " + std::to_string(kDeepest) + " levels", value);
     if (!open_.insert(path).second)
-      return refused("the interpolation of '" + path + "' is circular", value.origin,
+      return refused("the interpolation of '" + path + "' is circular",
+                     value.origin,
                      "Break the circle with a plain value.");
     for (std::size_t i = 0; i < value.items.size(); ++i)
       TRY(all(value.items[i], join(path, std::to_string(i))));
-    for (Entry& entry : value.entries) TRY(all(entry.value, join(path, entry.key)));
+    for (Entry& entry : value.entries)
+      TRY(all(entry.value, join(path, entry.key)));
     if (value.kind == Kind::kText && !value.literal && value.text.find("${") != std::string::npos) {
       auto resolved = TRY(text(value, value.text, path));
       resolved.origin = value.origin;
@@ -87,13 +92,17 @@ class Resolver {
       }
       if (end >= source.size())
         return refused("the interpolation in '" + std::string(source) + "' is not closed",
-                       value.origin, "Close it with }.");
+                       value.origin,
+                       "Close it with }.");
       auto piece = one(value, source.substr(position + 2, end - position - 2), path);
-      if (!piece) return piece;
-      if (position == 0 && end + 1 == source.size()) return piece;  // alone: keeps its type
+      if (!piece)
+        return piece;
+      if (position == 0 && end + 1 == source.size())
+        return piece;  // alone: keeps its type
       if (!piece->is_scalar())
         return refused("'" + std::string(source) + "' puts a list or a map into a text",
-                       value.origin, "Refer to one of its values.");
+                       value.origin,
+                       "Refer to one of its values.");
       secret = secret || piece->secret;
       out += piece->is_null() ? "null" : piece->text;
       if (copied_ += piece->text.size(); copied_ > kMostCopied)
@@ -105,7 +114,8 @@ class Resolver {
     return result;
   }
 
-  base::Result<Value> one(const Value& value, std::string_view inner_source,
+  base::Result<Value> one(const Value& value,
+                          std::string_view inner_source,
                           const std::string& path) {
     std::string inner(inner_source);
     if (inner.find("${") != std::string::npos) {
@@ -113,20 +123,21 @@ class Resolver {
       inner = nested.text;
     }
     if (const auto colon = inner.find(':'); colon != std::string::npos)
-      return resolver(value, std::string(base::trim(inner.substr(0, colon))),
-                      inner.substr(colon + 1));
+      return resolver(
+          value, std::string(base::trim(inner.substr(0, colon))), inner.substr(colon + 1));
     std::string target = std::string(base::trim(inner));
     if (target.starts_with('.')) {  // one dot is the map that holds this value
       std::string map = path;
       std::size_t dots = 0;
-      while (dots < target.size() && target[dots] == '.') ++dots, map = parent_of(map);
+      while (dots < target.size() && target[dots] == '.')
+        ++dots, map = parent_of(map);
       target = join(map, target.substr(dots));
     }
     target = base::replace_all(base::replace_all(target, "[", "."), "]", "");
     Value* found = find(target);
     if (!found)
-      return refused("${" + inner + "}: there is no key '" + target + "'", value.origin,
-                     suggestion(target));
+      return refused(
+          "${" + inner + "}: there is no key '" + target + "'", value.origin, suggestion(target));
     TRY(all(*found, target));
     found = find(target);
     if (copied_ += weight(*found); copied_ > kMostCopied)
@@ -147,7 +158,8 @@ class Resolver {
     }
   }
 
-  base::Result<Value> resolver(const Value& value, const std::string& name,
+  base::Result<Value> resolver(const Value& value,
+                               const std::string& name,
                                const std::string& argument) {
     if (name == "env" || name == "oc.env") {
       const auto comma = argument.find(',');
@@ -163,7 +175,8 @@ class Resolver {
           fallback = fallback.substr(1, fallback.size() - 2);
         result = plain_scalar(fallback, value.origin);
       } else {
-        return refused("environment variable '" + variable + "' is not set", value.origin,
+        return refused("environment variable '" + variable + "' is not set",
+                       value.origin,
                        "Set it, or give a default: ${env:" + variable + ",default}.");
       }
       result.secret = found != around_.environment.end() && base::secret_variable(variable);
@@ -178,13 +191,15 @@ class Resolver {
       const std::size_t length =
           std::strftime(buffer.data(), buffer.size(), format.c_str(), &local);
       if (length == 0)
-        return refused("${now:" + argument + "} gives no text", value.origin,
+        return refused("${now:" + argument + "} gives no text",
+                       value.origin,
                        "Write a strftime format, e.g. ${now:%Y%m%d}.");
       return text_value({buffer.data(), length}, value.origin);
     }
     const std::vector<std::string> known{"env", "oc.env", "now"};
     const std::string near = base::did_you_mean(name, known);
-    return refused("${" + name + ":...}: there is no resolver '" + name + "'", value.origin,
+    return refused("${" + name + ":...}: there is no resolver '" + name + "'",
+                   value.origin,
                    near.empty() ? "Known are env, oc.env and now." : near);
   }
 
@@ -214,7 +229,8 @@ base::Result<void> interpolate(Value& root, const Surroundings& around) {
   Resolver resolver(root, around);
   // Leaves only: a map is open while its children are resolved, and a child may refer to its own
   // map's siblings.
-  for (Entry& entry : root.entries) TRY(resolver.all(entry.value, entry.key));
+  for (Entry& entry : root.entries)
+    TRY(resolver.all(entry.value, entry.key));
   return {};
 }
 

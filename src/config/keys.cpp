@@ -21,7 +21,8 @@ std::vector<Key> read_keys() {
       key.allowed = limits;
       continue;
     }
-    if (dots == std::string_view::npos) continue;
+    if (dots == std::string_view::npos)
+      continue;
     key.min = base::to_double(limits.substr(0, dots)).value_or(key.min);
     key.max = base::to_double(limits.substr(dots + 2)).value_or(key.max);
   }

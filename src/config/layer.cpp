@@ -48,11 +48,15 @@ base::Result<void> refuse_package_comment(std::string_view text, const std::stri
   for (const std::string_view line : base::split(text, '\n')) {
     ++line_origin.line;
     const std::string_view content = base::trim(line);
-    if (content.empty()) continue;
-    if (!content.starts_with('#')) return {};
+    if (content.empty())
+      continue;
+    if (!content.starts_with('#'))
+      return {};
     const std::string_view comment = base::trim(content.substr(1));
-    if (!comment.starts_with(kPackage)) continue;
-    return refused("`# @package` is not supported: keys are nested from the root", line_origin,
+    if (!comment.starts_with(kPackage))
+      continue;
+    return refused("`# @package` is not supported: keys are nested from the root",
+                   line_origin,
                    instead_of_package(base::trim(comment.substr(kPackage.size()))));
   }
   return {};
@@ -70,14 +74,16 @@ std::string instead_of_defaults_of_option(const Value& list) {
   for (const Value& item : list.items)
     if (item.is_scalar() && item.text != "_self_" && item.text != "default")
       bases.push_back(base::printable(item.text) + ".yaml");
-  if (bases.empty()) return "Remove it: an option always lies over conf/config.yaml.";
+  if (bases.empty())
+    return "Remove it: an option always lies over conf/config.yaml.";
   return "Remove it, and copy the keys that you need from " + base::join(bases, " and ") + ".";
 }
 
 std::string instead_of_defaults(const Value& list, const Groups& groups) {
   std::vector<std::string> choices;
   for (const Value& item : list.items) {
-    if (!item.is_map() || item.entries.empty()) continue;
+    if (!item.is_map() || item.entries.empty())
+      continue;
     const Entry& written = item.entries.front();
     const std::string name = group_of_default(written.key);
     if (groups.count(name) > 0 && written.value.is_scalar())
@@ -107,8 +113,10 @@ bool has_names(const std::string& section, std::span<const std::string> names) {
 
 }  // namespace
 
-base::Result<Layer> read_layer(const std::filesystem::path& path, const std::string& group,
-                               const Groups& groups, Source source) {
+base::Result<Layer> read_layer(const std::filesystem::path& path,
+                               const std::string& group,
+                               const Groups& groups,
+                               Source source) {
   const auto text = TRY(base::read_regular(path, kMostYamlBytes));
   Layer layer{path.string(), group, {}};
   TRY(refuse_package_comment(text, layer.file));
@@ -116,25 +124,29 @@ base::Result<Layer> read_layer(const std::filesystem::path& path, const std::str
   if (const Value* list = layer.values.find("defaults")) {
     const bool is_option = !group.empty();
     return refused(
-        "defaults lists are not supported", list->origin,
+        "defaults lists are not supported",
+        list->origin,
         is_option ? instead_of_defaults_of_option(*list) : instead_of_defaults(*list, groups));
   }
   return layer;
 }
 
 std::string indentation_hint(std::span<const std::string> names, const std::string& group) {
-  if (names.empty()) return {};
+  if (names.empty())
+    return {};
   std::set<std::string> fitting = sections();
   std::erase_if(fitting, [&](const std::string& section) { return !has_names(section, names); });
   if (fitting.size() > 1) {
     const std::string ending = "." + group;
     std::erase_if(fitting, [&](const std::string& section) { return !section.ends_with(ending); });
   }
-  if (fitting.size() != 1) return {};
+  if (fitting.size() != 1)
+    return {};
 
   const std::string& section = *fitting.begin();
   std::vector<std::string> lines;
-  for (const std::string& name : names) lines.push_back(in_backticks(name + ":"));
+  for (const std::string& name : names)
+    lines.push_back(in_backticks(name + ":"));
   const std::string below = lines.size() == 1 ? "it" : "them";
   return "Write " + opening_lines(section) + " above " + lines.front() + ", and indent " +
          base::join(lines, ", ") + " and the lines below " + below + " by " +

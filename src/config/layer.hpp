@@ -27,7 +27,8 @@ struct Layer {
 
 /// kConfig as parse_yaml, and for Hydra's forms.
 [[nodiscard]] base::Result<Layer> read_layer(const std::filesystem::path& path,
-                                             const std::string& group, const Groups& groups,
+                                             const std::string& group,
+                                             const Groups& groups,
                                              Source source);
 
 /// How to indent a file whose root has `names`, which are keys of a section but none of the root:

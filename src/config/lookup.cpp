@@ -34,9 +34,12 @@ std::optional<std::string> Config::text(std::string_view path) const {
 std::vector<std::string> Config::list(std::string_view path) const {
   std::vector<std::string> out;
   const Value* value = get(path);
-  if (!value) return out;
-  if (value->is_scalar()) return {value->text};
-  for (const Value& item : value->items) out.push_back(item.text);
+  if (!value)
+    return out;
+  if (value->is_scalar())
+    return {value->text};
+  for (const Value& item : value->items)
+    out.push_back(item.text);
   return out;
 }
 
@@ -44,7 +47,8 @@ std::map<std::string, std::string> Config::map(std::string_view path) const {
   std::map<std::string, std::string> out;
   if (const Value* value = get(path))
     for (const Entry& entry : value->entries)
-      if (!entry.value.is_null()) out[entry.key] = entry.value.text;
+      if (!entry.value.is_null())
+        out[entry.key] = entry.value.text;
   return out;
 }
 
@@ -61,8 +65,9 @@ Origin Config::origin(std::string_view path) const {
 
 bool Config::set_by_user(std::string_view path) const {
   const auto last =
-      std::find_if(history.rbegin(), history.rend(),
-                   [&](const Assignment& assignment) { return assignment.key == path; });
+      std::find_if(history.rbegin(), history.rend(), [&](const Assignment& assignment) {
+        return assignment.key == path;
+      });
   return last != history.rend() && last->origin.by_user();
 }
 
@@ -72,8 +77,10 @@ base::Result<fs::path> find_conf(const fs::path& self,
   if (const auto variable = environment.find("RANGESCOPE_CONF");
       variable != environment.end() && !variable->second.empty()) {
     const std::string& folder = variable->second;
-    if (fs::exists(fs::path(folder) / "config.yaml", ignored)) return fs::path(folder);
-    return base::fail(base::Code::kNoInput, "there is no config.yaml in " + folder,
+    if (fs::exists(fs::path(folder) / "config.yaml", ignored))
+      return fs::path(folder);
+    return base::fail(base::Code::kNoInput,
+                      "there is no config.yaml in " + folder,
                       "environment RANGESCOPE_CONF",
                       "Set it to rangescope's conf folder, or unset it.");
   }
@@ -84,12 +91,14 @@ base::Result<fs::path> find_conf(const fs::path& self,
     places.push_back(up / "conf");  // build tree
   std::vector<std::string> searched;
   for (const fs::path& place : places) {
-    if (fs::exists(place / "config.yaml", ignored)) return place;
+    if (fs::exists(place / "config.yaml", ignored))
+      return place;
     searched.push_back(place.string());
   }
   return base::fail(base::Code::kNoInput,
                     "conf/config.yaml was not found (looked in " + base::join(searched, ", ") + ")",
-                    {}, "Set RANGESCOPE_CONF to rangescope's conf folder.");
+                    {},
+                    "Set RANGESCOPE_CONF to rangescope's conf folder.");
 }
 
 base::Result<fs::path> shipped_folder() {
@@ -102,9 +111,11 @@ base::Result<fs::path> shipped_folder() {
 std::optional<fs::path> find_project_file(const fs::path& from, const fs::path& home) {
   std::error_code ignored;
   for (fs::path folder = from; !folder.empty(); folder = folder.parent_path()) {
-    if (fs::exists(folder / "rangescope.yaml", ignored)) return folder / "rangescope.yaml";
+    if (fs::exists(folder / "rangescope.yaml", ignored))
+      return folder / "rangescope.yaml";
     const bool is_repository = fs::exists(folder / ".git", ignored);
-    if (folder == home || is_repository || folder == folder.parent_path()) break;
+    if (folder == home || is_repository || folder == folder.parent_path())
+      break;
   }
   return std::nullopt;
 }
@@ -112,19 +123,23 @@ std::optional<fs::path> find_project_file(const fs::path& from, const fs::path& 
 base::Result<std::string> explain(const Config& config, std::string_view path) {
   const Key* key = find_key(path);
   if (!key) {
-    if (!is_section(path) || path.empty()) return tl::make_unexpected(unknown_key(path, {}));
+    if (!is_section(path) || path.empty())
+      return tl::make_unexpected(unknown_key(path, {}));
     std::string out;
     for (const Key& below : keys()) {
-      if (!below.path.starts_with(path) || below.path[path.size()] != '.') continue;
+      if (!below.path.starts_with(path) || below.path[path.size()] != '.')
+        continue;
       auto part = explain(config, below.path);
-      if (part) out += (out.empty() ? "" : "\n") + *part;
+      if (part)
+        out += (out.empty() ? "" : "\n") + *part;
     }
     return out;
   }
   std::string out = std::string(path) + "\n";
   out += "  " + std::string(key->about) + "\n";
   out += "  type:  " + describe(*key) + "\n";
-  if (!key->flag.empty()) out += "  flag:  " + std::string(key->flag) + "\n";
+  if (!key->flag.empty())
+    out += "  flag:  " + std::string(key->flag) + "\n";
   const Value* value = at_path(config.root, path);
   out += "  value: " + (value ? to_flow(*value) : std::string("(not set)")) + "\n";
   std::vector<const Assignment*> set;

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 class Fields {
  public:
   explicit Fields(const Value& map) : map_(map) {
-    if (!map.is_map()) refuse(map, "expected a mapping");
+    if (!map.is_map())
+      refuse(map, "expected a mapping");
   }
 
   [[nodiscard]] const Value& map() const { return map_; }
@@ -32,7 +33,8 @@ class Fields {
 
   std::string text(const char* key) {
     const Value* value = get(key);
-    if (value && value->is_scalar()) return value->text;
+    if (value && value->is_scalar())
+      return value->text;
     refuse(value ? *value : map_, std::string("expected text under '") + key + "'");
     return {};
   }
@@ -41,17 +43,20 @@ class Fields {
 
   double number(const Value* value, const std::string& key) {
     const auto parsed = value && value->is_scalar() ? base::to_double(value->text) : std::nullopt;
-    if (!parsed) refuse(value ? *value : map_, "expected a number under '" + key + "'");
+    if (!parsed)
+      refuse(value ? *value : map_, "expected a number under '" + key + "'");
     return parsed.value_or(0);
   }
 
   std::vector<std::string> texts(const Value& value, const std::string& key) {
-    if (value.is_scalar()) return {value.text};
+    if (value.is_scalar())
+      return {value.text};
     if (!value.is_list() || value.items.empty())
       refuse(value, "expected text or a list under '" + key + "'");
     std::vector<std::string> out;
     for (const Value& item : value.items) {
-      if (!item.is_scalar()) refuse(item, "expected text in the list '" + key + "'");
+      if (!item.is_scalar())
+        refuse(item, "expected text in the list '" + key + "'");
       out.push_back(item.text);
     }
     return out;
@@ -60,7 +65,8 @@ class Fields {
   const std::vector<Entry>& entries(const char* key) {
     static const std::vector<Entry> none;
     const Value* value = get(key);
-    if (value && value->is_map()) return value->entries;
+    if (value && value->is_map())
+      return value->entries;
     refuse(map_, std::string("expected a mapping under '") + key + "'");
     return none;
   }
@@ -74,9 +80,10 @@ class Fields {
   Result<void> finish() {
     for (const Entry& entry : map_.entries)
       if (std::find(known_.begin(), known_.end(), entry.key) == known_.end())
-        refuse(entry.value, "unknown key '" + entry.key + "'",
-               base::did_you_mean(entry.key, known_));
-    if (error_) return tl::make_unexpected(*error_);
+        refuse(
+            entry.value, "unknown key '" + entry.key + "'", base::did_you_mean(entry.key, known_));
+    if (error_)
+      return tl::make_unexpected(*error_);
     return {};
   }
 
@@ -97,7 +104,8 @@ model::GroupCounter counter(Fields& fields, const std::string& alias, const Valu
     out.any = inner.texts(*any, alias + ".any");
   else
     inner.refuse(value, "counter '" + alias + "' needs 'any'");
-  if (const Value* absent = inner.get("absent")) out.absent = inner.number(absent, "absent");
+  if (const Value* absent = inner.get("absent"))
+    out.absent = inner.number(absent, "absent");
   if (const auto done = inner.finish(); !done)
     fields.refuse(value, done.error().what, done.error().hint);
   return out;
@@ -111,12 +119,15 @@ Result<model::GroupMetric> metric(const Value& node) {
   out.unit = fields.text("unit");
   out.explain = fields.text("explain");
   const std::string formula = fields.text("formula");
-  if (const Value* column = fields.get("column")) out.column = column->boolean;
+  if (const Value* column = fields.get("column"))
+    out.column = column->boolean;
   TRY(fields.finish());
   auto parsed = base::Formula::parse(formula);
   if (!parsed)
-    return base::fail(Code::kConfig, parsed.error().what,
-                      to_string(node.origin) + ", " + parsed.error().where, parsed.error().hint);
+    return base::fail(Code::kConfig,
+                      parsed.error().what,
+                      to_string(node.origin) + ", " + parsed.error().where,
+                      parsed.error().hint);
   out.formula = std::move(*parsed);
   return out;
 }
@@ -135,15 +146,18 @@ Result<model::MetricGroup> group(const fs::path& file) {
     aliases.push_back(entry.key);
   }
   const Value* metrics = fields.get("metrics");
-  if (!metrics || !metrics->is_list()) fields.refuse(document, "expected a list under 'metrics'");
+  if (!metrics || !metrics->is_list())
+    fields.refuse(document, "expected a list under 'metrics'");
   TRY(fields.finish());
   for (const Value& item : metrics->items) {
     auto read = TRY(metric(item));
     for (const std::string& name : read.formula.names()) {
-      if (std::find(aliases.begin(), aliases.end(), name) != aliases.end()) continue;
+      if (std::find(aliases.begin(), aliases.end(), name) != aliases.end())
+        continue;
       return refused(
           "metric '" + read.name + "' uses '" + name + "', which is not a counter of the group",
-          item.origin, base::did_you_mean(name, aliases));
+          item.origin,
+          base::did_you_mean(name, aliases));
     }
     out.metrics.push_back(std::move(read));
   }
@@ -163,7 +177,8 @@ Result<model::Peaks> peaks(const fs::path& file) {
     out.l2_bytes_per_s = fields.number(l2, "l2_bytes_per_s");
   if (const Value* link = fields.get("host_link_bytes_per_s"))
     out.host_link_bytes_per_s = fields.number(link, "host_link_bytes_per_s");
-  if (const Value* match = fields.get("match")) out.match = fields.texts(*match, "match");
+  if (const Value* match = fields.get("match"))
+    out.match = fields.texts(*match, "match");
   for (const Entry& entry : fields.entries("flop_per_s"))
     out.flop_per_s[entry.key] = fields.number(&entry.value, entry.key);
   TRY(fields.finish());
@@ -184,9 +199,11 @@ model::MeasuredValue measured_value(Fields& fields, const char* key) {
   out.high = inner.number("high");
   (void)inner.text("source");
   const bool is_ordered = out.low <= out.expected && out.expected <= out.high;
-  if (!is_ordered) inner.refuse(*value, "'low', 'expected' and 'high' are not in order");
+  if (!is_ordered)
+    inner.refuse(*value, "'low', 'expected' and 'high' are not in order");
   const auto done = inner.finish();
-  if (!done) fields.refuse(*value, done.error().what, done.error().hint);
+  if (!done)
+    fields.refuse(*value, done.error().what, done.error().hint);
   return out;
 }
 
@@ -195,11 +212,12 @@ Result<std::vector<T>> load_folder(const fs::path& folder, Read read) {
   std::error_code error;
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+    if (entry.path().extension() == ".yaml")
+      files.push_back(entry.path());
   }
   if (error)
-    return base::fail(Code::kNoInput, "cannot list the folder: " + error.message(),
-                      folder.string());
+    return base::fail(
+        Code::kNoInput, "cannot list the folder: " + error.message(), folder.string());
   std::sort(files.begin(), files.end());
   std::vector<T> out;
   for (const fs::path& file : files) {
@@ -251,7 +269,8 @@ Result<std::vector<std::pair<std::string, std::vector<model::NameRegex>>>> kerne
     auto& kind = out.emplace_back(name->text, std::vector<model::NameRegex>{});
     for (const Value& pattern : match->items) {
       auto regex = model::NameRegex::parse("(?i)" + pattern.text);
-      if (!regex) return refused(regex.error().what, pattern.origin);
+      if (!regex)
+        return refused(regex.error().what, pattern.origin);
       kind.second.push_back(std::move(*regex));
     }
   }
@@ -276,8 +295,8 @@ Result<fs::path> user_devices() {
     return fs::path(folder) / "rangescope" / "device";
   if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
     return fs::path(home) / ".config" / "rangescope" / "device";
-  return base::fail(Code::kConfig, "there is no home folder to keep results in", "HOME",
-                    "Set XDG_CONFIG_HOME.");
+  return base::fail(
+      Code::kConfig, "there is no home folder to keep results in", "HOME", "Set XDG_CONFIG_HOME.");
 }
 
 Result<std::vector<model::Peaks>> known_peaks() {
@@ -286,11 +305,12 @@ Result<std::vector<model::Peaks>> known_peaks() {
   std::error_code error;
   if (const auto folder = user_devices(); folder && fs::is_directory(*folder, error)) {
     all = TRY(load_peaks(*folder));
-    for (model::Peaks& peaks : all) peaks.measured = true;
+    for (model::Peaks& peaks : all)
+      peaks.measured = true;
   }
   auto shipped = TRY(load_peaks(conf / "device"));
-  all.insert(all.end(), std::make_move_iterator(shipped.begin()),
-             std::make_move_iterator(shipped.end()));
+  all.insert(
+      all.end(), std::make_move_iterator(shipped.begin()), std::make_move_iterator(shipped.end()));
   return all;
 }
 
@@ -302,7 +322,8 @@ std::string as_device_id(const std::string& name) {
   std::ranges::replace_if(
       id, [](char c) { return c == ' ' || c == '_'; }, '-');
   for (const char* maker : {"nvidia-", "geforce-"})
-    if (id.starts_with(maker)) id.erase(0, std::strlen(maker));
+    if (id.starts_with(maker))
+      id.erase(0, std::strlen(maker));
   return id;
 }
 
@@ -319,12 +340,15 @@ std::string hint_for_device(const std::string& id, const std::vector<std::string
   const std::string written = as_device_id(id);
   std::vector<std::string> same_number, variants;  // another number is another card
   for (const std::string& candidate : ids) {
-    if (digits_of(candidate) == digits_of(written)) same_number.push_back(candidate);
-    if (candidate == written) variants = {candidate};
+    if (digits_of(candidate) == digits_of(written))
+      same_number.push_back(candidate);
+    if (candidate == written)
+      variants = {candidate};
     if (candidate.starts_with(written + "-") && !std::ranges::count(variants, written))
       variants.push_back(candidate);
   }
-  if (!variants.empty()) return "Write " + base::join(variants, " or ") + ".";
+  if (!variants.empty())
+    return "Write " + base::join(variants, " or ") + ".";
   const std::string suggestion = base::did_you_mean(written, same_number);
   return suggestion.empty() ? "Write auto, or one of " + base::join(ids, ", ") + "." : suggestion;
 }
@@ -332,13 +356,18 @@ std::string hint_for_device(const std::string& id, const std::vector<std::string
 }  // namespace
 
 Result<void> check_device(const std::string& id) {
-  if (id.empty() || id == "auto") return {};
+  if (id.empty() || id == "auto")
+    return {};
   const std::vector<model::Peaks> devices = TRY(known_peaks());
   std::vector<std::string> ids;
-  for (const model::Peaks& device : devices) ids.push_back(device.id);
-  if (std::ranges::count(ids, id) > 0) return {};
-  return base::fail(Code::kConfig, "no peaks are known for a device '" + base::printable(id) + "'",
-                    "device", hint_for_device(id, ids));
+  for (const model::Peaks& device : devices)
+    ids.push_back(device.id);
+  if (std::ranges::count(ids, id) > 0)
+    return {};
+  return base::fail(Code::kConfig,
+                    "no peaks are known for a device '" + base::printable(id) + "'",
+                    "device",
+                    hint_for_device(id, ids));
 }
 
 }  // namespace rangescope::config

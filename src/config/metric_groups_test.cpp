@@ -34,7 +34,8 @@ TEST(MetricGroups, AllShippedGroupsLoad) {
   for (const auto& group : *groups) {
     EXPECT_EQ(std::filesystem::path(group.file).stem(), group.name);
     EXPECT_FALSE(group.metrics.empty()) << group.name;
-    for (const auto& metric : group.metrics) EXPECT_FALSE(metric.explain.empty()) << metric.name;
+    for (const auto& metric : group.metrics)
+      EXPECT_FALSE(metric.explain.empty()) << metric.name;
   }
 }
 
@@ -97,7 +98,8 @@ std::vector<double> numbers_of(const std::string& source, const char* format, in
   double a = 0, b = 0, c = 0;
   for (std::size_t at = 0; at < source.size(); ++at) {
     const bool inside = at > 0 && (std::isdigit(source[at - 1]) || source[at - 1] == '.');
-    if (!inside && std::sscanf(source.c_str() + at, format, &a, &b, &c) == count) return {a, b, c};
+    if (!inside && std::sscanf(source.c_str() + at, format, &a, &b, &c) == count)
+      return {a, b, c};
   }
   return {};
 }
@@ -114,7 +116,8 @@ TEST(Peaks, EachNamesItsSourceAndAddsUp) {
       named |= each.source.find(kind) != std::string::npos;
     EXPECT_TRUE(named) << each.source;
     EXPECT_FALSE(each.chip.empty());
-    for (const std::string& match : each.match) EXPECT_EQ(find_peaks(*all, match), &each);
+    for (const std::string& match : each.match)
+      EXPECT_EQ(find_peaks(*all, match), &each);
     const auto rate = [&](const char* kind) {
       const auto at = each.flop_per_s.find(kind);
       return at == each.flop_per_s.end() ? 0 : at->second;
@@ -127,8 +130,8 @@ TEST(Peaks, EachNamesItsSourceAndAddsUp) {
     }
     const auto pins = numbers_of(each.source, "%lf bits x %lf Gbit/s", 2);
     if (!pins.empty()) {
-      EXPECT_NEAR(each.memory_bytes_per_s, pins[0] * pins[1] / 8 * 1e9,
-                  0.002 * each.memory_bytes_per_s);
+      EXPECT_NEAR(
+          each.memory_bytes_per_s, pins[0] * pins[1] / 8 * 1e9, 0.002 * each.memory_bytes_per_s);
     }
     const auto doubles = numbers_of(each.source, "FP64 1/%lf", 1);
     if (!doubles.empty()) {

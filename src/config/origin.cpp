@@ -15,7 +15,8 @@ std::string to_string(const Origin& origin) {
     case Source::kNone: return {};
     case Source::kShippedFile:
     case Source::kUserFile:
-      if (origin.line == 0) return origin.name;
+      if (origin.line == 0)
+        return origin.name;
       return origin.name + ":" + std::to_string(origin.line) + ":" + std::to_string(origin.column);
     case Source::kEnvironment: return "environment " + origin.name;
     case Source::kOverride:

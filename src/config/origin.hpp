@@ -36,7 +36,8 @@ struct Origin {
 [[nodiscard]] std::string to_string(const Origin& origin);
 
 /// kConfig at the place of a value.
-[[nodiscard]] tl::unexpected<base::Error> refused(std::string what, const Origin& origin,
+[[nodiscard]] tl::unexpected<base::Error> refused(std::string what,
+                                                  const Origin& origin,
                                                   std::string hint = {});
 
 }  // namespace rangescope::config

@@ -41,8 +41,10 @@ std::string_view trimmed(std::string_view text) {
 
 /// How a character changes the depth of nested brackets.
 int change_of_depth(char c) {
-  if (c == '[' || c == '{' || c == '(') return 1;
-  if (c == ']' || c == '}' || c == ')') return -1;
+  if (c == '[' || c == '{' || c == '(')
+    return 1;
+  if (c == ']' || c == '}' || c == ')')
+    return -1;
   return 0;
 }
 
@@ -52,12 +54,14 @@ std::size_t find_outside(std::string_view text, char separator) {
   bool begins = true;  // of a value: only there a quote is one
   for (std::size_t place = 0; place < text.size(); ++place) {
     const char c = text[place];
-    if (depth <= 0 && c == separator) return place;
+    if (depth <= 0 && c == separator)
+      return place;
     if (escapes(text, place)) {
       ++place;
     } else if (begins && (c == '\'' || c == '"')) {
       const auto end = behind_quote(text, place);
-      if (end == std::string_view::npos) return end;
+      if (end == std::string_view::npos)
+        return end;
       place = end - 1;
     }
     depth += change_of_depth(c);
@@ -87,10 +91,12 @@ base::Result<Value> quoted(std::string_view text, const Origin& origin) {
   const char quote = text.front();
   const auto end = behind_quote(text, 0);
   if (end == std::string_view::npos)
-    return refused("the quote is not closed in " + std::string(text), origin,
+    return refused("the quote is not closed in " + std::string(text),
+                   origin,
                    "Close it, or escape it with a backslash.");
   if (end < text.size())
-    return refused("text follows the closing quote in " + std::string(text), origin,
+    return refused("text follows the closing quote in " + std::string(text),
+                   origin,
                    "Quote the value whole: key='...' inside the shell's quotes.");
   std::string out;
   for (std::size_t place = 1; place + 1 < end;
@@ -98,7 +104,8 @@ base::Result<Value> quoted(std::string_view text, const Origin& origin) {
     const std::size_t run = std::min(text.find_first_not_of('\\', place), end - 1) - place;
     if (run > 0 && text[place + run] == quote) {
       out.append(run / 2, '\\');
-      if (run % 2 == 1) out += quote;
+      if (run % 2 == 1)
+        out += quote;
       place += run % 2 == 1 ? run : run - 1;
     } else {
       out += text[place];
@@ -125,7 +132,8 @@ base::Result<Value> container(std::string_view text, const Origin& origin, int d
         key = key.substr(1, key.size() - 2);
       if (colon == std::string_view::npos || key.empty())
         return refused("'" + std::string(item) + "' is not a key: value", origin);
-      if (value.find(key)) return refused("key '" + key + "' is in the map twice", origin);
+      if (value.find(key))
+        return refused("key '" + key + "' is in the map twice", origin);
       item = trimmed(item.substr(colon + 1));
     } else if (item.empty()) {
       return refused("a value is missing in " + std::string(text), origin);
@@ -140,15 +148,19 @@ base::Result<Value> container(std::string_view text, const Origin& origin, int d
 }
 
 base::Result<Value> value_of(std::string_view text, const Origin& origin, int depth) {
-  if (depth > kMostNested) return refused("nested more than 100 deep", origin);
-  if (text.empty()) return text_value("", origin);  // `key=` is the empty text, as in Hydra
-  if (text.front() == '\'' || text.front() == '"') return quoted(text, origin);
+  if (depth > kMostNested)
+    return refused("nested more than 100 deep", origin);
+  if (text.empty())
+    return text_value("", origin);  // `key=` is the empty text, as in Hydra
+  if (text.front() == '\'' || text.front() == '"')
+    return quoted(text, origin);
   const char open = text.front();
   if (open == '[' || open == '{') {
     if (text.size() > 1 && text.back() == (open == '[' ? ']' : '}'))
       return container(text, origin, depth);
     return refused(
-        std::string(text) + " is not closed", origin,
+        std::string(text) + " is not closed",
+        origin,
         "Close it, or quote the value when it is text that starts with a bracket: key='\"[A\"'.");
   }
   const std::string plain = unescaped(text);
@@ -160,14 +172,16 @@ base::Result<Value> value_of(std::string_view text, const Origin& origin, int de
 base::Result<Value> parse_value(std::string_view text, const Origin& origin) {
   const std::string_view value = trimmed(text);
   if (find_outside(value, ',') != std::string_view::npos)
-    return refused("sweeps over several values are not supported", origin,
+    return refused("sweeps over several values are not supported",
+                   origin,
                    "Write [a,b] for a list, or 'quotes' around a value that holds a comma.");
   return value_of(value, origin, 0);
 }
 
 bool looks_like_override(std::string_view word) {
   const bool deleted = word.starts_with('~');
-  if (deleted || word.starts_with('+')) word.remove_prefix(1);
+  if (deleted || word.starts_with('+'))
+    word.remove_prefix(1);
   const std::string_view key = word.substr(0, word.find('='));
   return !key.empty() && is_word(key.front()) && (deleted || key.size() < word.size()) &&
          std::all_of(key.begin(), key.end(), [](char c) { return key_char(c) || c == '@'; });
@@ -179,9 +193,11 @@ base::Result<Override> parse_override(std::string_view text, const Origin& origi
   const auto equal = body.find('=');
   Override result{std::string(base::trim(body.substr(0, equal))), {}, origin};
   if (text.starts_with('~') != (equal == std::string_view::npos))
-    return refused("'" + std::string(text) + "' is not an override", origin,
+    return refused("'" + std::string(text) + "' is not an override",
+                   origin,
                    "Write key=value, or ~key to take a key away.");
-  if (result.key.empty()) return refused("'" + std::string(text) + "' names no key", origin);
+  if (result.key.empty())
+    return refused("'" + std::string(text) + "' names no key", origin);
   for (const char c : result.key)
     if (!key_char(c))
       return refused(
@@ -190,7 +206,8 @@ base::Result<Override> parse_override(std::string_view text, const Origin& origi
           c == '@' ? "Choose a preset by its group: ncu=default, nsys=default (`config show` lists "
                      "them)."
                    : "Write names joined by dots: run.keep=5.");
-  if (equal == std::string_view::npos) return result;
+  if (equal == std::string_view::npos)
+    return result;
   result.value = TRY(parse_value(body.substr(equal + 1), origin));
   return result;
 }
@@ -203,7 +220,8 @@ Override set_text(std::string key, std::string_view text, Origin origin) {
 
 Override set_list(std::string key, const std::vector<std::string>& items, const Origin& origin) {
   Override result{std::move(key), list_value(items, origin), origin};
-  for (Value& item : result.value->items) item.literal = true;
+  for (Value& item : result.value->items)
+    item.literal = true;
   return result;
 }
 

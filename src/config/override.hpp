@@ -36,7 +36,8 @@ struct Override {
 
 /// What a flag means: `key` set to a value that is taken literally, with no grammar.
 [[nodiscard]] Override set_text(std::string key, std::string_view text, Origin origin);
-[[nodiscard]] Override set_list(std::string key, const std::vector<std::string>& items,
+[[nodiscard]] Override set_list(std::string key,
+                                const std::vector<std::string>& items,
                                 const Origin& origin);
 
 /// True when `word` has the form of an override (and not of a flag or a file):

@@ -7,7 +7,8 @@ namespace override_test {
 
 std::string value_of(std::string_view text) {
   auto value = parse_value(text, {});
-  if (!value) return "error: " + value.error().what;
+  if (!value)
+    return "error: " + value.error().what;
   const char* kinds[] = {"null", "bool", "int", "float", "text", "list", "map"};
   return std::string(kinds[static_cast<int>(value->kind)]) + " " + to_flow(*value);
 }

@@ -10,7 +10,8 @@ namespace {
 void redact(Value& value, const base::Redactor& redactor, bool variables) {
   if (value.is_list()) {
     std::vector<std::string> words;
-    for (const Value& item : value.items) words.push_back(item.text);
+    for (const Value& item : value.items)
+      words.push_back(item.text);
     words = redactor.arguments(words);
     for (std::size_t i = 0; i < words.size(); ++i)
       if (value.items[i].kind == Kind::kText && !value.items[i].secret)
@@ -21,7 +22,8 @@ void redact(Value& value, const base::Redactor& redactor, bool variables) {
       entry.value.secret = entry.value.secret || base::secret_variable(entry.key);
     redact(entry.value, redactor, entry.key == "env");
   }
-  if (value.kind == Kind::kText && !value.secret) value.text = redactor.text(value.text);
+  if (value.kind == Kind::kText && !value.secret)
+    value.text = redactor.text(value.text);
 }
 
 std::string flow(std::string_view text) {
@@ -31,7 +33,8 @@ std::string flow(std::string_view text) {
 /// A value as it was given, in flow style.
 std::string redacted_flow(const Assignment& done, const base::Redactor& redactor) {
   auto value = parse_value(done.value, {});
-  if (!value) return redactor.text(done.value);
+  if (!value)
+    return redactor.text(done.value);
   const auto dot = done.key.rfind('.');
   if (done.key.find(".env.") != std::string::npos &&
       base::secret_variable(done.key.substr(dot + 1)))
@@ -61,7 +64,8 @@ std::string recorded_values(const Config& config) {
 std::string recorded_inputs(const Config& config) {
   const base::Redactor redactor;
   std::string text = "# The sources of config.yaml, later ones over earlier ones.\nfiles:\n";
-  for (const std::string& file : config.files) text += "  - " + flow(file) + "\n";
+  for (const std::string& file : config.files)
+    text += "  - " + flow(file) + "\n";
   text += "groups:\n";
   for (const Choice& choice : config.choices) {
     text += "  - {group: " + choice.group +

@@ -11,24 +11,31 @@ namespace {
 
 std::vector<std::string> choices(std::string_view allowed) {
   std::vector<std::string> out;
-  if (allowed.empty()) return out;
-  for (const std::string_view part : base::split(allowed, '|')) out.emplace_back(part);
+  if (allowed.empty())
+    return out;
+  for (const std::string_view part : base::split(allowed, '|'))
+    out.emplace_back(part);
   return out;
 }
 
 tl::unexpected<base::Error> wrong(const Key& key, const Value& value, std::string hint = {}) {
   const std::string written = value.is_scalar() ? value.text : to_flow(value);
-  return refused("'" + base::printable(written) + "' is not " + describe(key), value.origin,
-                 std::move(hint));
+  return refused(
+      "'" + base::printable(written) + "' is not " + describe(key), value.origin, std::move(hint));
 }
 
 std::optional<bool> as_bool(const Value& value) {
-  if (value.kind == Kind::kBool) return value.boolean;
+  if (value.kind == Kind::kBool)
+    return value.boolean;
   const std::string low = base::lower(value.text);
-  if (low == "yes" || low == "on" || low == "1") return true;
-  if (low == "no" || low == "off" || low == "0") return false;
-  if (low == "true") return true;
-  if (low == "false") return false;
+  if (low == "yes" || low == "on" || low == "1")
+    return true;
+  if (low == "no" || low == "off" || low == "0")
+    return false;
+  if (low == "true")
+    return true;
+  if (low == "false")
+    return false;
   return std::nullopt;
 }
 
@@ -48,11 +55,14 @@ std::optional<double> scaled(std::string_view text,
          ((text[end] >= '0' && text[end] <= '9') || text[end] == '.' || text[end] == '_'))
     ++end;
   const auto number = base::to_double(base::replace_all(text.substr(0, end), "_", ""));
-  if (!number || *number < 0) return std::nullopt;
+  if (!number || *number < 0)
+    return std::nullopt;
   const std::string unit = base::lower(base::trim(text.substr(end)));
-  if (unit.empty()) return *number * bare;
+  if (unit.empty())
+    return *number * bare;
   for (const auto& [name, factor] : units)
-    if (unit == name) return *number * factor;
+    if (unit == name)
+      return *number * factor;
   return std::nullopt;
 }
 
@@ -77,7 +87,8 @@ std::string_view type_name(KeyType type) {
 std::string describe(const Key& key) {
   const auto range = [&]() -> std::string {
     const auto text = [](double limit) { return std::to_string(static_cast<std::int64_t>(limit)); };
-    if (!std::isfinite(key.min)) return {};
+    if (!std::isfinite(key.min))
+      return {};
     return std::isfinite(key.max) ? " from " + text(key.min) + " to " + text(key.max)
                                   : " of at least " + text(key.min);
   };
@@ -105,7 +116,8 @@ std::string describe(const Key& key) {
 
 const Key* find_key(std::string_view path) {
   for (const Key& key : keys()) {
-    if (key.path == path) return &key;
+    if (key.path == path)
+      return &key;
     const bool open = key.type == KeyType::kMap || key.type == KeyType::kAny;
     if (open && path.size() > key.path.size() + 1 && path.starts_with(key.path) &&
         path[key.path.size()] == '.')
@@ -115,7 +127,8 @@ const Key* find_key(std::string_view path) {
 }
 
 bool is_section(std::string_view path) {
-  if (path.empty()) return true;
+  if (path.empty())
+    return true;
   for (const Key& key : keys())
     if (key.path.size() > path.size() && key.path.starts_with(path) && key.path[path.size()] == '.')
       return true;
@@ -124,37 +137,47 @@ bool is_section(std::string_view path) {
 
 const Key* find_flag(std::string_view flag) {
   for (const Key& key : keys())
-    if (!key.flag.empty() && key.flag == flag) return &key;
+    if (!key.flag.empty() && key.flag == flag)
+      return &key;
   return nullptr;
 }
 
-base::Error unknown_key(std::string_view path, const Origin& origin,
+base::Error unknown_key(std::string_view path,
+                        const Origin& origin,
                         std::span<const std::string> other_names) {
   std::vector<std::string> known(other_names.begin(), other_names.end());
-  for (const Key& key : keys()) known.emplace_back(key.path);
+  for (const Key& key : keys())
+    known.emplace_back(key.path);
   std::string hint = base::removal_hint(path);
-  if (hint.empty()) hint = base::did_you_mean(path, known);
+  if (hint.empty())
+    hint = base::did_you_mean(path, known);
   if (hint.empty()) {  // perhaps only the section is missing or wrong: compare the last name alone
     const auto last =
         path.substr(path.rfind('.') == std::string_view::npos ? 0 : path.rfind('.') + 1);
     std::vector<std::string> same;
     for (const std::string& key : known) {
       const auto dot = key.rfind('.');
-      if (key.substr(dot == std::string::npos ? 0 : dot + 1) == last) same.push_back(key);
+      if (key.substr(dot == std::string::npos ? 0 : dot + 1) == last)
+        same.push_back(key);
     }
-    if (!same.empty() && same.size() <= 3) hint = "did you mean " + base::join(same, " or ") + "?";
+    if (!same.empty() && same.size() <= 3)
+      hint = "did you mean " + base::join(same, " or ") + "?";
   }
-  if (hint.empty()) hint = "List the keys with `rangescope config show`.";
-  return {base::Code::kConfig, "unknown key '" + base::printable(path) + "'", to_string(origin),
-          hint};
+  if (hint.empty())
+    hint = "List the keys with `rangescope config show`.";
+  return {
+      base::Code::kConfig, "unknown key '" + base::printable(path) + "'", to_string(origin), hint};
 }
 
 base::Result<void> check_names(const std::string& path, const Value& value) {
-  if (find_key(path) != nullptr) return {};
-  if (!is_section(path)) return tl::make_unexpected(unknown_key(path, value.origin));
+  if (find_key(path) != nullptr)
+    return {};
+  if (!is_section(path))
+    return tl::make_unexpected(unknown_key(path, value.origin));
   for (const Entry& entry : value.entries) {
     if (const auto dot = entry.key.find('.'); dot != std::string::npos)
-      return refused("key '" + base::printable(entry.key) + "' has a dot in it", entry.value.origin,
+      return refused("key '" + base::printable(entry.key) + "' has a dot in it",
+                     entry.value.origin,
                      "Write `" + base::printable(entry.key.substr(0, dot)) + ":` and below it `" +
                          base::printable(entry.key.substr(dot + 1)) + ": ...`.");
     TRY(check_names(joined_path(path, entry.key), entry.value));
@@ -163,31 +186,38 @@ base::Result<void> check_names(const std::string& path, const Value& value) {
 }
 
 base::Result<void> check(const Key& key, Value& value) {
-  if (value.is_null() || key.type == KeyType::kAny) return {};
+  if (value.is_null() || key.type == KeyType::kAny)
+    return {};
   if (key.type == KeyType::kMap) {
-    if (!value.is_map()) return wrong(key, value);
+    if (!value.is_map())
+      return wrong(key, value);
     return {};
   }
   if (key.type == KeyType::kList || key.type == KeyType::kExpressions) {
-    if (value.is_map()) return wrong(key, value);
+    if (value.is_map())
+      return wrong(key, value);
     if (value.is_scalar()) {
       Value list;
       list.kind = Kind::kList;
       list.origin = value.origin;
-      if (!value.text.empty() || value.kind != Kind::kText) list.items.push_back(value);
+      if (!value.text.empty() || value.kind != Kind::kText)
+        list.items.push_back(value);
       value = std::move(list);
     }
     for (const Value& item : value.items) {
-      if (!item.is_scalar() || item.is_null()) return refused("an item is not text", item.origin);
+      if (!item.is_scalar() || item.is_null())
+        return refused("an item is not text", item.origin);
       TRY(check_choice(key, item));
     }
     return {};
   }
-  if (!value.is_scalar()) return wrong(key, value);
+  if (!value.is_scalar())
+    return wrong(key, value);
   switch (key.type) {
     case KeyType::kBool: {
       const auto boolean = as_bool(value);
-      if (!boolean) return wrong(key, value);
+      if (!boolean)
+        return wrong(key, value);
       value.kind = Kind::kBool;
       value.boolean = *boolean;
       value.text = *boolean ? "true" : "false";
@@ -209,11 +239,13 @@ base::Result<void> check(const Key& key, Value& value) {
     }
     case KeyType::kDuration: {
       const auto ns = parse_duration(value.text);
-      if (!ns || static_cast<double>(*ns) < key.min) return wrong(key, value);
+      if (!ns || static_cast<double>(*ns) < key.min)
+        return wrong(key, value);
       return {};
     }
     case KeyType::kSize:
-      if (!parse_size(value.text)) return wrong(key, value);
+      if (!parse_size(value.text))
+        return wrong(key, value);
       return {};
     default: value.kind = Kind::kText; return {};
   }
@@ -228,7 +260,8 @@ base::Result<void> check_key(const Key& key, const std::string& path, Value& val
     error.what = path + ": " + error.what;
     return tl::make_unexpected(std::move(error));
   }
-  if (key.type != KeyType::kMap) return {};
+  if (key.type != KeyType::kMap)
+    return {};
   for (const Entry& entry : value.entries)
     if (!entry.value.is_scalar())
       return refused(joined_path(path, entry.key) + ": a text is expected, not a list or a map",
@@ -243,8 +276,10 @@ base::Result<void> check_below(Value& section, const std::string& path) {
       TRY(check_key(*key, value_path, value));
       continue;
     }
-    if (!is_section(value_path)) return tl::make_unexpected(unknown_key(value_path, value.origin));
-    if (value.is_null()) continue;
+    if (!is_section(value_path))
+      return tl::make_unexpected(unknown_key(value_path, value.origin));
+    if (value.is_null())
+      continue;
     if (!value.is_map())
       return refused(
           value_path + " is a section of keys and cannot be '" + base::printable(to_flow(value)) +
@@ -274,7 +309,8 @@ std::optional<std::int64_t> parse_duration(std::string_view text) {
                           {"h", 3600e9},
                           {"d", 86400e9}},
                          1e9);
-  if (!ns || *ns > 3.2e17) return std::nullopt;
+  if (!ns || *ns > 3.2e17)
+    return std::nullopt;
   return static_cast<std::int64_t>(*ns);
 }
 
@@ -294,14 +330,16 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
                              {"t", kKi * kKi * kKi * kKi},
                              {"tib", kKi * kKi * kKi * kKi}},
                             1);
-  if (!bytes || *bytes > 1e18) return std::nullopt;
+  if (!bytes || *bytes > 1e18)
+    return std::nullopt;
   return static_cast<std::uint64_t>(*bytes);
 }
 
 std::optional<double> parse_share(std::string_view text) {
   text = base::trim(text);
   const bool percent = text.ends_with('%');
-  if (percent) text = base::trim(text.substr(0, text.size() - 1));
+  if (percent)
+    text = base::trim(text.substr(0, text.size() - 1));
   const auto number = base::to_double(text);
   if (!number || !(*number > 0) || (!percent && *number >= 1) || *number > 1000)
     return std::nullopt;

@@ -57,7 +57,8 @@ struct Key {
 [[nodiscard]] std::string_view type_name(KeyType type);
 
 /// kConfig with the nearest key, or the nearest of `other_names`, when `path` is none.
-[[nodiscard]] base::Error unknown_key(std::string_view path, const Origin& origin,
+[[nodiscard]] base::Error unknown_key(std::string_view path,
+                                      const Origin& origin,
                                       std::span<const std::string> other_names = {});
 
 /// Checks that `path` is a key or a section, and that all names inside `value` are too. kConfig

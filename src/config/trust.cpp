@@ -29,7 +29,8 @@ std::string line_of(const fs::path& file, std::string_view bytes) {
 }
 
 bool ours(uid_t owner) {
-  if (owner == 0 || owner == ::geteuid()) return true;
+  if (owner == 0 || owner == ::geteuid())
+    return true;
   const char* caller = std::getenv("SUDO_UID");
   const auto id = caller != nullptr && ::geteuid() == 0 ? base::to_uint(caller) : std::nullopt;
   return id && *id == owner;
@@ -55,10 +56,12 @@ base::Result<void> walk(const Value& value, const std::string& path, const fs::p
     TRY(walk(entry.value, path.empty() ? entry.key : path + "." + entry.key, file));
   // An interpolation may take the place of a map.
   const bool nothing = value.is_null() || (!value.is_scalar() && value.items.empty());
-  if (nothing || !needs_trust(path)) return {};
+  if (nothing || !needs_trust(path))
+    return {};
   return base::fail(base::Code::kPermission,
                     "sets " + base::printable(path) + ", and you did not trust this file",
-                    to_string(value.origin), how_to_trust(file));
+                    to_string(value.origin),
+                    how_to_trust(file));
 }
 
 }  // namespace
@@ -68,22 +71,25 @@ bool is_trusted(const fs::path& file) {
   const auto bytes = base::read_regular(file, kMostBytes);
   const auto trusted = list.empty() ? base::Result<std::string>(std::string())
                                     : base::read_regular(list, kMostBytes);
-  if (!bytes || !trusted) return false;
+  if (!bytes || !trusted)
+    return false;
   const auto lines = base::split(*trusted, '\n');
   return std::find(lines.begin(), lines.end(), line_of(file, *bytes)) != lines.end();
 }
 
 base::Result<void> trust(const fs::path& file) {
   const auto bytes = base::read_regular(file, kMostBytes);
-  if (!bytes) return base::fail(base::Result<std::string>(bytes));
+  if (!bytes)
+    return base::fail(base::Result<std::string>(bytes));
   const fs::path list = list_of_trusted();
   if (list.empty())
-    return base::fail(base::Code::kIo, "there is no place to remember it", {},
-                      "Set HOME or XDG_STATE_HOME.");
+    return base::fail(
+        base::Code::kIo, "there is no place to remember it", {}, "Set HOME or XDG_STATE_HOME.");
   std::error_code error;
   fs::create_directories(list.parent_path(), error);
   std::string text;
-  if (auto before = base::read_regular(list, kMostBytes)) text = std::move(*before);
+  if (auto before = base::read_regular(list, kMostBytes))
+    text = std::move(*before);
   return base::write_file(list, text + line_of(file, *bytes) + "\n");
 }
 
@@ -94,17 +100,21 @@ base::Result<void> check_owner(const fs::path& file) {
   if (::stat(file.c_str(), &it) != 0 || ::stat(file.parent_path().c_str(), &folder) != 0)
     return {};  // reading reports it
   if (!S_ISREG(it.st_mode) || static_cast<std::size_t>(it.st_size) > kMostBytes)
-    return base::fail(base::Code::kNoInput, "is not a regular file of at most 16 MiB",
-                      file.string(), "Remove it, or leave it out with --no-project.");
+    return base::fail(base::Code::kNoInput,
+                      "is not a regular file of at most 16 MiB",
+                      file.string(),
+                      "Remove it, or leave it out with --no-project.");
   // In a folder like /tmp (sticky) a user cannot replace another user's file.
   const bool open_folder = (folder.st_mode & S_IWOTH) != 0 && (folder.st_mode & S_ISVTX) == 0;
   const bool foreign = !ours(it.st_uid) || !ours(folder.st_uid);
-  if (!foreign && !open_folder && (it.st_mode & S_IWOTH) == 0) return {};
+  if (!foreign && !open_folder && (it.st_mode & S_IWOTH) == 0)
+    return {};
   return base::fail(
       base::Code::kPermission,
       foreign ? "this configuration, or its folder, belongs to another user and is not read"
               : "everybody can write this configuration, so it is not read",
-      file.string(), how_to_trust(file));
+      file.string(),
+      how_to_trust(file));
 }
 
 base::Result<void> check_untrusted(const Value& root, const fs::path& file) {

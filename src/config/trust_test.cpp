@@ -39,36 +39,57 @@ class TrustTest : public testing::Test {
 
 TEST_F(TrustTest, AProjectFileSaysWhatIsMeasuredAndHowItIsShownOnly) {
   for (const char* text :
-       {"ranges: {include: [a], every: 2}", "device: h100-sxm",
+       {"ranges: {include: [a], every: 2}",
+        "device: h100-sxm",
         "report: {depth: 3, format: md, fold_names: auto}",
         "pipeline: {ncu: {enable: true, ncu_cli: {nvtx: {include: [a]}, metrics: [quick]}}}",
-        "vars: {a: {b: 1}}", "workload: {command: [], env: {}}", "pipeline: {nsys: {path: null}}",
+        "vars: {a: {b: 1}}",
+        "workload: {command: [], env: {}}",
+        "pipeline: {nsys: {path: null}}",
         "run: {share: null}"})
     EXPECT_EQ(refused(text), "") << text;
   EXPECT_EQ(refused("pipeline:\n  nsys:\n    path: /tmp/evil\n"),
             "FILE:3:11: sets pipeline.nsys.path, and you did not trust this file");
-  for (const char* text :
-       {// what is run
-        "workload: {command: [./evil]}", "workload: {command: ./evil}",
-        "workload: {env: {LD_PRELOAD: ./evil.so}}", "workload: {env: {PATH: .}}",
-        "workload: {env: '${vars.env}'}", "pipeline: {nsys: {env: {LD_PRELOAD: x}}}",
-        "workload: {env: {OMP_NUM_THREADS: 4}}", "pipeline: {ncu: {path: x}}",
-        "workload: {subset: x}", "pipeline: {ncu: {ncu_cli: {section_folders: [x]}}}",
-        "pipeline: {nsys: {extra_args: [--command-file=x]}}", "workload: {cwd: /}",
-        "pipeline: '${vars.p}'", "pipeline: {native: {chain_injection: true}}",
-        // how often, and for how long
-        "workload: {warmup: 3}", "run: {repeat: 9}", "run: {retries: 9}", "run: {timeout: 1ms}",
-        "pipeline: {native: {passes: relaunch}}",
-        "pipeline: {ncu: {ncu_cli: {replay_mode: application}}}",
-        "pipeline: {ncu: {ncu_cli: {kill: true}}}", "pipeline: {nsys: {duration: 1s}}",
-        "pipeline: {nsys: {kill: 9}}", "pipeline: {nsys: {capture_range_end: stop-shutdown}}",
-        "run: {strict: true}",
-        // what is written, where, for whom, and what goes
-        "run: {record_args: true}", "run: {share: true}", "run: {root: /tmp/x}", "run: {dir: x}",
-        "run: {keep: 1}", "run: {compress: older-than 1s}", "run: {job: x}", "report: {to: x}",
-        "report: {raw_cells: true}", "workload: {inputs: [/etc/shadow]}",
-        "pipeline: {native: {max_capture_size: 1T}}",
-        "pipeline: {ncu: {ncu_cli: {import_source: true}}}"})
+  for (const char* text : {// what is run
+                           "workload: {command: [./evil]}",
+                           "workload: {command: ./evil}",
+                           "workload: {env: {LD_PRELOAD: ./evil.so}}",
+                           "workload: {env: {PATH: .}}",
+                           "workload: {env: '${vars.env}'}",
+                           "pipeline: {nsys: {env: {LD_PRELOAD: x}}}",
+                           "workload: {env: {OMP_NUM_THREADS: 4}}",
+                           "pipeline: {ncu: {path: x}}",
+                           "workload: {subset: x}",
+                           "pipeline: {ncu: {ncu_cli: {section_folders: [x]}}}",
+                           "pipeline: {nsys: {extra_args: [--command-file=x]}}",
+                           "workload: {cwd: /}",
+                           "pipeline: '${vars.p}'",
+                           "pipeline: {native: {chain_injection: true}}",
+                           // how often, and for how long
+                           "workload: {warmup: 3}",
+                           "run: {repeat: 9}",
+                           "run: {retries: 9}",
+                           "run: {timeout: 1ms}",
+                           "pipeline: {native: {passes: relaunch}}",
+                           "pipeline: {ncu: {ncu_cli: {replay_mode: application}}}",
+                           "pipeline: {ncu: {ncu_cli: {kill: true}}}",
+                           "pipeline: {nsys: {duration: 1s}}",
+                           "pipeline: {nsys: {kill: 9}}",
+                           "pipeline: {nsys: {capture_range_end: stop-shutdown}}",
+                           "run: {strict: true}",
+                           // what is written, where, for whom, and what goes
+                           "run: {record_args: true}",
+                           "run: {share: true}",
+                           "run: {root: /tmp/x}",
+                           "run: {dir: x}",
+                           "run: {keep: 1}",
+                           "run: {compress: older-than 1s}",
+                           "run: {job: x}",
+                           "report: {to: x}",
+                           "report: {raw_cells: true}",
+                           "workload: {inputs: [/etc/shadow]}",
+                           "pipeline: {native: {max_capture_size: 1T}}",
+                           "pipeline: {ncu: {ncu_cli: {import_source: true}}}"})
     EXPECT_NE(refused(text), "") << text;
 }
 
@@ -101,7 +122,8 @@ TEST_F(TrustTest, FilesThatOthersCanChangeAreNotRead) {
 }
 
 TEST_F(TrustTest, FilesOfOthersAreNotRead) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
+  if (geteuid() != 0)
+    GTEST_SKIP() << "needs root to give a file away";
   ASSERT_EQ(chown(file_.c_str(), 65534, 65534), 0);
   EXPECT_EQ(check_owner(file_).error().code, base::Code::kPermission);
   ::setenv("SUDO_UID", "65534", 1);

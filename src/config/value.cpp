@@ -10,13 +10,15 @@ namespace rangescope::config {
 
 const Value* Value::find(std::string_view key) const {
   for (const Entry& entry : entries)
-    if (entry.key == key) return &entry.value;
+    if (entry.key == key)
+      return &entry.value;
   return nullptr;
 }
 
 Value* Value::find(std::string_view key) {
   for (Entry& entry : entries)
-    if (entry.key == key) return &entry.value;
+    if (entry.key == key)
+      return &entry.value;
   return nullptr;
 }
 
@@ -26,7 +28,8 @@ Value& Value::get_or_add(std::string_view key, const Origin& added_by) {
     kind = Kind::kMap;
     origin = added_by;
   }
-  if (Value* old = find(key)) return *old;
+  if (Value* old = find(key))
+    return *old;
   entries.push_back({std::string(key), Value{}});
   entries.back().value.origin = added_by;
   return entries.back().value;
@@ -34,7 +37,8 @@ Value& Value::get_or_add(std::string_view key, const Origin& added_by) {
 
 bool Value::erase(std::string_view key) {
   for (auto entry = entries.begin(); entry != entries.end(); ++entry) {
-    if (entry->key != key) continue;
+    if (entry->key != key)
+      continue;
     entries.erase(entry);
     return true;
   }
@@ -46,7 +50,8 @@ Value plain_scalar(std::string_view text, Origin origin) {
   value.text = text;
   value.origin = std::move(origin);
   const std::string low = base::lower(text);
-  if (low.empty() || low == "null" || text == "~") return value;
+  if (low.empty() || low == "null" || text == "~")
+    return value;
   if (low == "true" || low == "false") {
     value.kind = Kind::kBool;
     value.boolean = low == "true";
@@ -83,7 +88,8 @@ Value plain_scalar(std::string_view text, Origin origin) {
                                      {".inf", HUGE_VAL},
                                      {"nan", std::numeric_limits<double>::quiet_NaN()},
                                      {".nan", std::numeric_limits<double>::quiet_NaN()}}) {
-    if (low != name) continue;
+    if (low != name)
+      continue;
     value.kind = Kind::kDouble;
     value.number = number;
     return value;
@@ -104,12 +110,14 @@ Value list_value(const std::vector<std::string>& items, const Origin& origin) {
   Value value;
   value.kind = Kind::kList;
   value.origin = origin;
-  for (const std::string& item : items) value.items.push_back(text_value(item, origin));
+  for (const std::string& item : items)
+    value.items.push_back(text_value(item, origin));
   return value;
 }
 
 std::string joined_path(std::string_view section, std::string_view name) {
-  if (section.empty()) return std::string(name);
+  if (section.empty())
+    return std::string(name);
   return std::string(section) + "." + std::string(name);
 }
 
@@ -146,23 +154,30 @@ namespace {
 
 /// Plain style is safe when the reader types it back as text and no YAML indicator is in the way.
 bool needs_quotes(std::string_view text) {
-  if (text.empty()) return true;
-  if (plain_scalar(text, {}).kind != Kind::kText) return true;
+  if (text.empty())
+    return true;
+  if (plain_scalar(text, {}).kind != Kind::kText)
+    return true;
   const std::string low = base::lower(text);
   for (const char* word : {"yes", "no", "on", "off", "~"})
-    if (low == word) return true;
-  if (text.front() == ' ' || text.back() == ' ') return true;
+    if (low == word)
+      return true;
+  if (text.front() == ' ' || text.back() == ' ')
+    return true;
   if (std::string_view("-?:,[]{}#&*!|>'\"%@`=<").find(text.front()) != std::string_view::npos)
     return true;
   for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == '\x7f') return true;
-    if (std::string_view("[]{},#:\\\"'").find(c) != std::string_view::npos) return true;
+    if (static_cast<unsigned char>(c) < 0x20 || c == '\x7f')
+      return true;
+    if (std::string_view("[]{},#:\\\"'").find(c) != std::string_view::npos)
+      return true;
   }
   return !base::is_utf8(text);
 }
 
 std::string scalar_text(const Value& value) {
-  if (value.secret) return base::redacted(value.text);
+  if (value.secret)
+    return base::redacted(value.text);
   switch (value.kind) {
     case Kind::kNull: return "null";
     case Kind::kBool: return value.boolean ? "true" : "false";
@@ -170,13 +185,16 @@ std::string scalar_text(const Value& value) {
     case Kind::kDouble: return value.text;
     default: break;
   }
-  if (!needs_quotes(value.text)) return value.text;
+  if (!needs_quotes(value.text))
+    return value.text;
   const bool control = [&] {
     for (const char c : value.text)
-      if (static_cast<unsigned char>(c) < 0x20 || c == '\x7f') return true;
+      if (static_cast<unsigned char>(c) < 0x20 || c == '\x7f')
+        return true;
     return !base::is_utf8(value.text);
   }();
-  if (!control) return "'" + base::replace_all(value.text, "'", "''") + "'";
+  if (!control)
+    return "'" + base::replace_all(value.text, "'", "''") + "'";
   std::string out = "\"";
   for (const char c : value.text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -219,17 +237,21 @@ void block(const Value& value, std::size_t indent, bool comments, std::string& o
 }  // namespace
 
 std::string to_flow(const Value& value) {
-  if (value.secret && value.is_scalar()) return base::redacted(value.text);
-  if (value.is_scalar()) return scalar_text(value);
+  if (value.secret && value.is_scalar())
+    return base::redacted(value.text);
+  if (value.is_scalar())
+    return scalar_text(value);
   std::string out = value.is_list() ? "[" : "{";
   bool first = true;
   for (const Value& item : value.items) {
-    if (!first) out += ", ";
+    if (!first)
+      out += ", ";
     first = false;
     out += to_flow(item);
   }
   for (const Entry& entry : value.entries) {
-    if (!first) out += ", ";
+    if (!first)
+      out += ", ";
     first = false;
     out += scalar_text(text_value(entry.key, {})) + ": " + to_flow(entry.value);
   }
@@ -237,7 +259,8 @@ std::string to_flow(const Value& value) {
 }
 
 std::string to_yaml(const Value& value, bool comments) {
-  if (!value.is_map()) return to_flow(value) + "\n";
+  if (!value.is_map())
+    return to_flow(value) + "\n";
   std::string out;
   block(value, 0, comments, out);
   return out;

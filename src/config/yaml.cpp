@@ -36,23 +36,30 @@ class Builder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto named = anchors_.find(anchor);
-    if (named == anchors_.end()) throw Refused("an alias is inside the value that it names", mark);
+    if (named == anchors_.end())
+      throw Refused("an alias is inside the value that it names", mark);
     count(named->second, mark);
     add(named->second, mark, 0);
   }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+  void OnScalar(const YAML::Mark& mark,
+                const std::string& tag,
+                YAML::anchor_t anchor,
                 const std::string& text) override {
     const bool plain = tag == "?" || tag.empty();
     if (!plain && tag != "!" && tag != "tag:yaml.org,2002:str")
       throw Refused("the tag " + tag + " is not supported", mark, "Leave the tag out.");
     add(plain ? plain_scalar(text, place(mark)) : text_value(text, place(mark)), mark, anchor);
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnSequenceStart(const YAML::Mark& mark,
+                       const std::string&,
+                       YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
     open(Kind::kList, mark, anchor);
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnMapStart(const YAML::Mark& mark,
+                  const std::string&,
+                  YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
     open(Kind::kMap, mark, anchor);
   }
@@ -77,12 +84,15 @@ class Builder : public YAML::EventHandler {
   void count(const Value& value, const YAML::Mark& mark) {
     if (++nodes_ > 100000)
       throw Refused("the aliases of this file make more than 100,000 values", mark);
-    for (const Value& item : value.items) count(item, mark);
-    for (const Entry& entry : value.entries) count(entry.value, mark);
+    for (const Value& item : value.items)
+      count(item, mark);
+    for (const Entry& entry : value.entries)
+      count(entry.value, mark);
   }
 
   void open(Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (stack_.size() > 200) throw Refused("nested more than 200 deep", mark);
+    if (stack_.size() > 200)
+      throw Refused("nested more than 200 deep", mark);
     Frame frame;
     frame.value.kind = kind;
     frame.value.origin = place(mark);
@@ -98,7 +108,8 @@ class Builder : public YAML::EventHandler {
   }
 
   void add(Value value, const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (anchor) anchors_[anchor] = value;
+    if (anchor)
+      anchors_[anchor] = value;
     if (stack_.empty()) {
       root = std::move(value);
       return;
@@ -112,12 +123,14 @@ class Builder : public YAML::EventHandler {
       if (!value.is_scalar())
         throw Refused("a key must be a plain word, not a list or a map", mark);
       if (value.text == "<<")
-        throw Refused("merge keys (<<) are not supported", mark,
+        throw Refused("merge keys (<<) are not supported",
+                      mark,
                       "Write the keys out, or put them into a file of a config group.");
       if (const Value* first = frame.value.find(value.text))
         throw Refused("key '" + value.text + "' is in one map twice (first at " +
                           to_string(first->origin) + ")",
-                      mark, "Remove one of the two.");
+                      mark,
+                      "Remove one of the two.");
       frame.key = value.text;
       frame.has_key = true;
       return;
@@ -143,7 +156,9 @@ base::Result<Value> parse_yaml(std::string_view text, const std::string& name, S
     if (parser.HandleNextDocument(builder)) {
       Builder second(name, source);
       if (parser.HandleNextDocument(second))
-        return base::fail(base::Code::kConfig, "the file holds more than one YAML document", name,
+        return base::fail(base::Code::kConfig,
+                          "the file holds more than one YAML document",
+                          name,
                           "Keep one document a file.");
     }
   } catch (const Refused& mistake) {
@@ -159,7 +174,8 @@ base::Result<Value> parse_yaml(std::string_view text, const std::string& name, S
     root.origin = {.source = source, .name = name};
   }
   if (!root.is_map())
-    return refused("the root of a configuration file must be a map of keys", root.origin,
+    return refused("the root of a configuration file must be a map of keys",
+                   root.origin,
                    "Write `key: value` lines.");
   return root;
 }

@@ -23,8 +23,11 @@ base::Result<Chapter> chapter(const fs::path& folder, const std::string& name) {
   Chapter out{name, text_of(document, "title"), text_of(document, "about"), {}};
   if (const config::Value* causes = document.find("causes"))
     for (const auto& [key, value] : causes->entries)
-      out.causes.push_back({name + "." + key, text_of(value, "title"), text_of(value, "means"),
-                            text_of(value, "cure"), text_of(value, "known_from"),
+      out.causes.push_back({name + "." + key,
+                            text_of(value, "title"),
+                            text_of(value, "means"),
+                            text_of(value, "cure"),
+                            text_of(value, "known_from"),
                             static_cast<int>(base::to_int(text_of(value, "exit")).value_or(0))});
   return out;
 }
@@ -33,7 +36,8 @@ base::Result<Chapter> chapter(const fs::path& folder, const std::string& name) {
 std::string_view source_of_messages(const std::string& tool) {
   if (tool == "ncu")
     return "ncu 2020.3 to 2024.1: run without a GPU; 2025.3.1: recorded; later ones: documentation";
-  if (tool == "nsys") return "nsys 2022.4 and 2025.3.1: run; later ones: documentation";
+  if (tool == "nsys")
+    return "nsys 2022.4 and 2025.3.1: run; later ones: documentation";
   return "the texts of CUDA 11 to 13 and of PyTorch 2";
 }
 
@@ -50,10 +54,14 @@ std::vector<Cause> said_by(const std::string& tool) {
       continue;
     }
     std::string_view cure = message.cure;
-    while (cure.ends_with('.')) cure.remove_suffix(1);
-    out.push_back({std::string(message.id), std::string(message.explanation),
-                   "Recognized by: " + words + ".", std::string(cure),
-                   std::string(source_of_messages(tool)), base::exit_code(message.code)});
+    while (cure.ends_with('.'))
+      cure.remove_suffix(1);
+    out.push_back({std::string(message.id),
+                   std::string(message.explanation),
+                   "Recognized by: " + words + ".",
+                   std::string(cure),
+                   std::string(source_of_messages(tool)),
+                   base::exit_code(message.code)});
   }
   return out;
 }
@@ -61,7 +69,8 @@ std::vector<Cause> said_by(const std::string& tool) {
 std::vector<Chapter> read_chapters() {
   std::vector<Chapter> out;
   const auto conf = config::shipped_folder();
-  if (!conf) return base::log(conf.error()), out;
+  if (!conf)
+    return base::log(conf.error()), out;
   for (const char* name : {"machine", "command", "program", "ncu", "nsys", "cuda"}) {
     auto read = chapter(*conf / "doctor", name);
     if (!read) {
@@ -87,11 +96,14 @@ std::span<const Chapter> chapters() {
 const Cause* find_cause(std::string_view id) {
   for (const Chapter& chapter : chapters())
     for (const Cause& cause : chapter.causes)
-      if (cause.id == id) return &cause;
+      if (cause.id == id)
+        return &cause;
   return nullptr;
 }
 
-model::Finding finding_of(std::string_view id, model::Grade verdict, std::string found,
+model::Finding finding_of(std::string_view id,
+                          model::Grade verdict,
+                          std::string found,
                           std::string hint) {
   return explained({std::string(id), {}, verdict, std::move(found), std::move(hint), {}});
 }
@@ -99,7 +111,8 @@ model::Finding finding_of(std::string_view id, model::Grade verdict, std::string
 model::Finding explained(model::Finding finding) {
   if (const Cause* cause = find_cause(finding.id)) {
     finding.why = cause->explanation;
-    if (finding.hint.empty()) finding.hint = cause->cure;
+    if (finding.hint.empty())
+      finding.hint = cause->cure;
   }
   return finding;
 }
@@ -114,7 +127,8 @@ model::Finding skipped(std::string why) {
 
 int exit_code_of(std::span<const model::Finding> findings) {
   for (const model::Finding& finding : findings) {
-    if (finding.verdict != model::Grade::kFail) continue;
+    if (finding.verdict != model::Grade::kFail)
+      continue;
     const Cause* cause = find_cause(finding.id);
     return cause ? cause->exit_code : base::exit_code(base::Code::kInternal);
   }

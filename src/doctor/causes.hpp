@@ -41,8 +41,10 @@ struct Chapter {
 
 /// A finding of this cause: explanation and cure from the catalogue, `hint` in place of the cure
 /// where it is given. `id` must be in a table.
-[[nodiscard]] model::Finding finding_of(std::string_view id, model::Grade verdict,
-                                        std::string found, std::string hint = {});
+[[nodiscard]] model::Finding finding_of(std::string_view id,
+                                        model::Grade verdict,
+                                        std::string found,
+                                        std::string hint = {});
 /// The same for a finding that has its id and what was found.
 [[nodiscard]] model::Finding explained(model::Finding finding);
 /// "All is well", or "cannot be said", with evidence; run_checks() fills id and question.

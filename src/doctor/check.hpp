@@ -31,8 +31,10 @@ template <class Facts>
   Findings all;
   for (const Check<Facts>& check : checks)
     for (model::Finding& finding : check.run(facts)) {
-      if (finding.id.empty()) finding.id = check.id;
-      if (finding.question.empty()) finding.question = check.question;
+      if (finding.id.empty())
+        finding.id = check.id;
+      if (finding.question.empty())
+        finding.question = check.question;
       all.push_back(std::move(finding));
     }
   return all;

@@ -8,7 +8,8 @@ namespace rangescope::inject {
 
 constexpr std::uint64_t kFnvSeed = 14695981039346656037ull;
 
-[[nodiscard]] inline std::uint64_t fnv1a(const char* text, std::size_t bytes,
+[[nodiscard]] inline std::uint64_t fnv1a(const char* text,
+                                         std::size_t bytes,
                                          std::uint64_t seed = kFnvSeed) {
   for (std::size_t i = 0; i < bytes; ++i)
     seed = (seed ^ static_cast<unsigned char>(text[i])) * 1099511628211ull;

@@ -11,7 +11,8 @@ RANGESCOPE_EMBED(advice, RANGESCOPE_TSV);
 namespace rangescope::model {
 
 std::string advice_for(const Verdict& verdict) {
-  if (!verdict.attempt.empty()) return verdict.attempt;
+  if (!verdict.attempt.empty())
+    return verdict.attempt;
   constexpr double kAny = std::numeric_limits<double>::infinity();
   const std::string in_lower_case = base::lower(verdict.path + " " + verdict.text);
   std::string advice;
@@ -21,7 +22,8 @@ std::string advice_for(const Verdict& verdict) {
         !(verdict.kind == "dominant_kernel" && verdict.evidence.contains(std::string(kind))))
       continue;
     const std::size_t at = in_lower_case.find(word);
-    if (at == std::string::npos || (!advice.empty() && (word.empty() || at >= first))) continue;
+    if (at == std::string::npos || (!advice.empty() && (word.empty() || at >= first)))
+      continue;
     if (!evidence.empty()) {
       const auto found = verdict.evidence.find(std::string(evidence));
       if (found == verdict.evidence.end() ||
@@ -30,7 +32,8 @@ std::string advice_for(const Verdict& verdict) {
         continue;
     }
     advice = text;
-    if (word.empty()) break;
+    if (word.empty())
+      break;
     first = at;
   }
   return advice;

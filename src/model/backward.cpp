@@ -7,21 +7,25 @@ namespace rangescope::model {
 
 bool has_evaluated_functions(const Session& session) {
   for (std::uint32_t id = 0; id < session.strings.size(); ++id)
-    if (session.strings.view(id).starts_with(kEvaluates)) return true;
+    if (session.strings.view(id).starts_with(kEvaluates))
+      return true;
   return false;
 }
 
 std::uint32_t module_domain(Session& session, bool make) {
   const StringId name = session.strings.intern("nn.Module");
   for (std::uint32_t d = 0; d < session.domains.size(); ++d)
-    if (session.domains[d].name == name) return d;
-  if (!make) return kNone;
+    if (session.domains[d].name == name)
+      return d;
+  if (!make)
+    return kNone;
   session.domains.push_back({name});
   return static_cast<std::uint32_t>(session.domains.size() - 1);
 }
 
 std::string BackwardShares::text(std::string_view one) const {
-  if (all == 0) return {};
+  if (all == 0)
+    return {};
   const auto share = [this](std::size_t count) {
     return base::format_share(static_cast<double>(count) / static_cast<double>(all));
   };

@@ -24,7 +24,8 @@ TEST(CodePlace, ANameHasNoArguments) {
       {"main.(*Server).Handle", "main.(*Server).Handle"},
       {"unbalanced)", "unbalanced)"},
       {"", ""}};
-  for (const auto& [name, expected] : names) EXPECT_EQ(name_without_arguments(name), expected);
+  for (const auto& [name, expected] : names)
+    EXPECT_EQ(name_without_arguments(name), expected);
 }
 
 TEST(CodePlace, ATextHasTheFileWithoutItsFolders) {

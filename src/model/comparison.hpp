@@ -165,7 +165,8 @@ struct Comparison {
 
 /// Is it the region, or below it?
 [[nodiscard]] inline bool is_within(const ComparedRegion& region, const ComparedRegion& outer) {
-  if (region.domain != outer.domain || region.kind != outer.kind) return false;
+  if (region.domain != outer.domain || region.kind != outer.kind)
+    return false;
   return std::ranges::mismatch(outer.path, region.path).in1 == outer.path.end();
 }
 

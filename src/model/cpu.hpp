@@ -52,8 +52,8 @@ struct CpuSample {
 
 enum class WaitKind : std::uint8_t { kOther, kLock, kIo, kSleep, kPreempted, kGil, kChild };
 /// By WaitKind, as reports name them.
-inline constexpr std::string_view kWaitNames[] = {"other",     "lock", "I/O",  "sleep",
-                                                  "preempted", "GIL",  "child"};
+inline constexpr std::string_view kWaitNames[] = {
+    "other", "lock", "I/O", "sleep", "preempted", "GIL", "child"};
 static_assert(std::size(kWaitNames) == static_cast<std::size_t>(WaitKind::kChild) + 1);
 [[nodiscard]] constexpr std::string_view name_of(WaitKind kind) {
   return kWaitNames[static_cast<std::size_t>(kind)];

@@ -16,7 +16,8 @@ bool has_range_named(const Digest& digest, std::string_view name) {
 DigestRegion* add_run_row(RunNumbers&& numbers, std::string_view name, Digest& digest) {
   const bool has_time = numbers.wall_ns && *numbers.wall_ns > 0;
   const bool is_known = has_time || numbers.peak_memory_bytes;
-  if (!is_known || has_range_named(digest, name)) return nullptr;
+  if (!is_known || has_range_named(digest, name))
+    return nullptr;
   DigestRegion& row = digest.regions.emplace_back();
   row.path = {std::string(name)};
   row.occurrences = 1;
@@ -25,8 +26,10 @@ DigestRegion* add_run_row(RunNumbers&& numbers, std::string_view name, Digest& d
     row.values["wall_ns.median"] = *numbers.wall_ns;
     row.wall_ns = {*numbers.wall_ns};
   }
-  if (numbers.busy_ns) row.values["gpu.busy_ns"] = *numbers.busy_ns;
-  if (numbers.peak_memory_bytes) row.values["memory.peak_bytes"] = *numbers.peak_memory_bytes;
+  if (numbers.busy_ns)
+    row.values["gpu.busy_ns"] = *numbers.busy_ns;
+  if (numbers.peak_memory_bytes)
+    row.values["memory.peak_bytes"] = *numbers.peak_memory_bytes;
   row.cpu_interval_ns = numbers.cpu_interval_ns;
   row.functions = std::move(numbers.functions);
   row.own_functions = std::move(numbers.own_functions);
@@ -39,14 +42,16 @@ void add_run_rows(RunNumbers whole_run, RunNumbers outside, Digest& digest) {
   const bool has_ranges = !digest.regions.empty();
   if (has_ranges) {
     DigestRegion* row = add_run_row(std::move(outside), kOutsideRanges, digest);
-    if (row != nullptr) row->is_outside_ranges = true;
+    if (row != nullptr)
+      row->is_outside_ranges = true;
   } else {
     whole_run.cpu_interval_ns = outside.cpu_interval_ns;
     whole_run.functions = std::move(outside.functions);
     whole_run.own_functions = std::move(outside.own_functions);
   }
   DigestRegion* row = add_run_row(std::move(whole_run), kWholeRun, digest);
-  if (row != nullptr) row->is_whole_run = true;
+  if (row != nullptr)
+    row->is_whole_run = true;
 }
 
 }  // namespace rangescope::model

@@ -10,8 +10,8 @@ namespace rangescope::model {
 /// Domains of libraries in C++: CUB and Thrust, collectives, RAPIDS, TensorRT, XLA. Their ranges
 /// lie within one call of the code that uses them, never around one. Sources: the libraries' own
 /// documentation and headers.
-inline constexpr std::array<std::string_view, 6> kLibraryDomains = {"CCCL",    "NCCL",     "MPI",
-                                                                    "libcudf", "TensorRT", "TSL"};
+inline constexpr std::array<std::string_view, 6> kLibraryDomains = {
+    "CCCL", "NCCL", "MPI", "libcudf", "TensorRT", "TSL"};
 
 [[nodiscard]] constexpr bool is_library_domain(std::string_view name) {
   return std::ranges::find(kLibraryDomains, name) != kLibraryDomains.end();

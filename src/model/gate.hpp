@@ -39,7 +39,8 @@ struct Gate {
 
 /// The function of a check that judges one; null of others.
 [[nodiscard]] inline const ComparedFunction* function_of(const Gate& gate, const GateCheck& check) {
-  if (!check.function) return nullptr;
+  if (!check.function)
+    return nullptr;
   const ComparedRegion& region = region_of(gate, check);
   const auto& functions = check.is_own_function ? region.own_functions : region.functions;
   return &functions[*check.function];

@@ -34,15 +34,18 @@ struct Loss {
       : kind(what), severity(what.severity()), count(how_many), detail(std::move(text)) {}
   /// As a file has it; a kind that only another version knows is "unknown_loss", and the detail
   /// names it.
-  [[nodiscard]] static Loss read(std::string_view id, std::string_view severity,
-                                 std::uint64_t count, std::string detail) {
+  [[nodiscard]] static Loss read(std::string_view id,
+                                 std::string_view severity,
+                                 std::uint64_t count,
+                                 std::string detail) {
     Loss loss("unknown_loss", count, std::move(detail));
     if (const LossEntry& entry = loss_entry(id); entry.id == id)
       loss.kind.id_ = entry.id, loss.severity = entry.severity;
     else
       loss.detail = std::string(id) + ": " + loss.detail;
     for (const Severity said : {Severity::kInfo, Severity::kWarning, Severity::kError})
-      if (severity_name(said) == severity) loss.severity = said;
+      if (severity_name(said) == severity)
+        loss.severity = said;
     return loss;
   }
 

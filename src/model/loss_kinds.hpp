@@ -41,9 +41,13 @@ struct LossEntry {
 };
 
 /// Why a program that uses NVTX was not recorded: each explains why a report has no ranges.
-inline constexpr std::string_view kNotRecordedKinds[] = {
-    "musl_program",   "cleared_environment", "replaced_injection", "nvtx_2_program",
-    "static_program", "hidden_run_folder",   "other_user"};
+inline constexpr std::string_view kNotRecordedKinds[] = {"musl_program",
+                                                         "cleared_environment",
+                                                         "replaced_injection",
+                                                         "nvtx_2_program",
+                                                         "static_program",
+                                                         "hidden_run_folder",
+                                                         "other_user"};
 
 [[nodiscard]] std::span<const LossEntry> loss_table();
 /// Its row; that of "unknown_loss" for an id that the table lacks.

@@ -32,12 +32,14 @@ Value of(const Region& region) {
   [](const Region& r) { return r.occurrences == 0 ? Value{} : known(r.wall.field); }
 
 Value launch_latency(const Region& region, double Spread::*field) {
-  if (!region.gpu || !region.gpu->launch_latency_ns) return {};
+  if (!region.gpu || !region.gpu->launch_latency_ns)
+    return {};
   return (*region.gpu->launch_latency_ns).*field;
 }
 
 Value busy_share(const Region& region) {
-  if (!region.gpu) return {};
+  if (!region.gpu)
+    return {};
   const double busy = region.gpu->busy_ns, wall = region.wall.inclusive_ns;
   if (region.gpu->partial)
     return region.steady && region.gpu->recorded_occurrences > 0 ? region.steady->busy_share
@@ -49,6 +51,7 @@ using enum Unit;
 
 /// Tag, title (head of a column), unit, source, formula, how to get it; in the order in which a
 /// full table shows them.
+// clang-format off
 constexpr Measure kMeasures[] = {
     {"occurrences", "count", kCount, "NVTX", "instances of the range path that ended",
      [](const Region& r) -> Value { return r.sampled() ? Value{} : known(r.occurrences); }},
@@ -202,6 +205,7 @@ constexpr Measure kMeasures[] = {
     {"cuda_memory.kept_bytes", "never freed", kBytes, "CUPTI memory", "taken inside and not freed",
      of<&Region::cuda_memory, &RegionCudaMemory::kept_bytes>},
 };
+// clang-format on
 
 #undef RANGESCOPE_WALL
 #undef RANGESCOPE_REGION
@@ -218,22 +222,26 @@ std::span<const Measure> measures() {
 
 const Measure* find_measure(std::string_view tag) {
   for (const Measure& measure : measures()) {
-    if (measure.tag == tag || measure.title == tag) return &measure;
+    if (measure.tag == tag || measure.title == tag)
+      return &measure;
   }
   return nullptr;
 }
 
 std::optional<double> value_of(const Region& region, std::string_view tag) {
-  if (const Measure* measure = find_measure(tag)) return measure->get(region);
+  if (const Measure* measure = find_measure(tag))
+    return measure->get(region);
   constexpr std::string_view kPrefix = "metrics.";
-  if (tag.starts_with(kPrefix)) tag.remove_prefix(kPrefix.size());
+  if (tag.starts_with(kPrefix))
+    tag.remove_prefix(kPrefix.size());
   const Metric* found = known_metric(region.metrics, std::string(tag));
   return found == nullptr ? std::nullopt : std::optional(found->value);
 }
 
 std::vector<std::string> measure_tags() {
   std::vector<std::string> tags;
-  for (const Measure& measure : measures()) tags.emplace_back(measure.tag);
+  for (const Measure& measure : measures())
+    tags.emplace_back(measure.tag);
   return tags;
 }
 
@@ -246,15 +254,20 @@ std::string path_text(const Region& region) {
 }
 
 bool is_counted(const Measure& measure) {
-  if (measure.tag == "cuda_memory.call_ns") return false;
+  if (measure.tag == "cuda_memory.call_ns")
+    return false;
   return measure.tag.starts_with("memory.") || measure.tag.starts_with("cuda_memory.");
 }
 
 bool adds_up(const Measure& measure) {
-  if (measure.tag == "wall_ns.inclusive" || measure.tag == "wall_ns.exclusive") return true;
-  if (measure.tag.starts_with("communication.")) return true;
-  if (measure.tag == "memory.allocated_bytes" || measure.tag == "memory.allocations") return true;
-  if (measure.tag.starts_with("cuda_memory.")) return measure.tag != "cuda_memory.peak_bytes";
+  if (measure.tag == "wall_ns.inclusive" || measure.tag == "wall_ns.exclusive")
+    return true;
+  if (measure.tag.starts_with("communication."))
+    return true;
+  if (measure.tag == "memory.allocated_bytes" || measure.tag == "memory.allocations")
+    return true;
+  if (measure.tag.starts_with("cuda_memory."))
+    return measure.tag != "cuda_memory.peak_bytes";
   return measure.tag.starts_with("gpu.") && measure.tag != "gpu.distinct_kernels" &&
          measure.tag != "gpu.share" && measure.tag != "gpu.busy_share" &&
          !measure.tag.starts_with("gpu.launch_latency_ns.");

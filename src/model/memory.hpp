@@ -48,9 +48,10 @@ struct MemoryEvent {
 
 /// "device", "pinned"; nothing of what is unknown.
 [[nodiscard]] constexpr std::optional<std::string_view> memory_kind_name(MemoryKind kind) {
-  constexpr std::string_view kNames[] = {"pageable", "pinned",        "device",        "array",
-                                         "managed",  "device static", "managed static"};
-  if (kind == MemoryKind::kUnknown) return std::nullopt;
+  constexpr std::string_view kNames[] = {
+      "pageable", "pinned", "device", "array", "managed", "device static", "managed static"};
+  if (kind == MemoryKind::kUnknown)
+    return std::nullopt;
   return kNames[static_cast<std::size_t>(kind) - 1];
 }
 

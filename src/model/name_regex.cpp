@@ -14,7 +14,8 @@ base::Result<NameRegex> NameRegex::parse(std::string_view pattern) {
   NameRegex regex;
   const auto compiled =
       std::make_shared<re2::RE2>(re2::StringPiece(pattern.data(), pattern.size()), options);
-  if (!compiled->ok()) return base::fail(base::Code::kUsage, compiled->error());
+  if (!compiled->ok())
+    return base::fail(base::Code::kUsage, compiled->error());
   regex.compiled_ = compiled;
   return regex;
 }

@@ -10,7 +10,8 @@ bool another(std::string_view rest) {
   const auto letter = [](char c) {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
   };
-  if (!rest.empty() && letter(rest.front())) return true;
+  if (!rest.empty() && letter(rest.front()))
+    return true;
   for (const std::string_view suffix : {" Ti", " SUPER", " D", " Laptop", " Max-Q", " Mobile"})
     if (rest.starts_with(suffix) && (rest.size() == suffix.size() || !letter(rest[suffix.size()])))
       return true;
@@ -38,11 +39,13 @@ const Peaks* find_peaks(std::span<const Peaks> all, std::string_view device_name
 double host_link_of(std::span<const Peaks> peaks, std::span<const std::string> gpus) {
   std::vector<Peaks> with_link;
   for (const Peaks& of_gpu : peaks) {
-    if (of_gpu.host_link_bytes_per_s > 0) with_link.push_back(of_gpu);
+    if (of_gpu.host_link_bytes_per_s > 0)
+      with_link.push_back(of_gpu);
   }
   for (const std::string& gpu : gpus) {
     const Peaks* found = find_peaks(with_link, gpu);
-    if (found != nullptr) return found->host_link_bytes_per_s;
+    if (found != nullptr)
+      return found->host_link_bytes_per_s;
   }
   return 0;
 }

@@ -12,8 +12,10 @@ TEST(Peaks, OfTheProductAndNotOfItsNamesake) {
     peaks.match = {std::move(match)};
     return peaks;
   };
-  const std::vector<Peaks> all{named("NVIDIA A10"), named("NVIDIA A100-SXM4-80GB"),
-                               named("NVIDIA GeForce RTX 3080"), named("NVIDIA L4")};
+  const std::vector<Peaks> all{named("NVIDIA A10"),
+                               named("NVIDIA A100-SXM4-80GB"),
+                               named("NVIDIA GeForce RTX 3080"),
+                               named("NVIDIA L4")};
   const auto found = [&](std::string_view device) {
     const Peaks* peaks = find_peaks(all, device);
     return peaks ? peaks->id : std::string();

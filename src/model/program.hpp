@@ -14,7 +14,8 @@ inline constexpr std::string_view kProgram = "program";
 [[nodiscard]] inline bool is_program(const Report& report) {
   return report.regions.size() == 1 && report.regions.front().path.size() == 1 &&
          report.regions.front().path.front() == kProgram &&
-         std::all_of(report.processes.begin(), report.processes.end(),
+         std::all_of(report.processes.begin(),
+                     report.processes.end(),
                      [](const ReportProcess& process) { return process.ranges == 0; });
 }
 

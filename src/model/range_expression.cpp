@@ -16,14 +16,19 @@ base::Error refused(std::string_view text, const RangeRefusal& refusal) {
   if (!refusal.terms.empty()) {
     std::vector<std::string> forms;
     for (const NormalizedTerm& term : refusal.terms) {
-      if (term.push_pop) forms.push_back("'" + *term.push_pop + "'");
-      if (term.start_end) forms.push_back("'" + *term.start_end + "' (start/end)");
+      if (term.push_pop)
+        forms.push_back("'" + *term.push_pop + "'");
+      if (term.start_end)
+        forms.push_back("'" + *term.start_end + "' (start/end)");
     }
     hint = "Write " + base::join(forms, refusal.terms.size() > 1 ? " and " : " or ");
-    if (refusal.terms.size() > 1) hint += ", each as a separate expression";
+    if (refusal.terms.size() > 1)
+      hint += ", each as a separate expression";
     hint += ".";
   }
-  return {base::Code::kUsage, "range expression: " + refusal.reason, "'" + std::string(text) + "'",
+  return {base::Code::kUsage,
+          "range expression: " + refusal.reason,
+          "'" + std::string(text) + "'",
           std::move(hint)};
 }
 
@@ -38,7 +43,8 @@ base::Result<RangeExpression> RangeExpression::parse(std::string_view text) {
   expression.parts_ = std::move(std::get<Parts>(parsed));
   Parts& parts = expression.parts_;
   expression.names_.resize(parts.elements.size());
-  if (!parts.regex) return expression;
+  if (!parts.regex)
+    return expression;
   const auto compile = [&](const std::string& pattern,
                            std::optional<NameRegex>& into) -> base::Result<void> {
     auto regex = NameRegex::parse(pattern);
@@ -51,7 +57,8 @@ base::Result<RangeExpression> RangeExpression::parse(std::string_view text) {
     into = std::move(*regex);
     return {};
   };
-  if (parts.domain) TRY(compile(*parts.domain, expression.domain_));
+  if (parts.domain)
+    TRY(compile(*parts.domain, expression.domain_));
   for (std::size_t i = 0; i < parts.elements.size(); ++i) {
     if (parts.elements[i].kind == Kind::kName)
       TRY(compile(parts.elements[i].text, expression.names_[i]));
@@ -60,7 +67,8 @@ base::Result<RangeExpression> RangeExpression::parse(std::string_view text) {
 }
 
 bool RangeExpression::domain_matches(std::string_view domain) const {
-  if (!parts_.domain) return domain.empty();
+  if (!parts_.domain)
+    return domain.empty();
   const std::string_view shown = domain.empty() ? kDefaultDomain : domain;
   return domain_ ? domain_->found_in(shown) : *parts_.domain == shown;
 }
@@ -72,25 +80,31 @@ bool RangeExpression::name_matches(std::size_t element, std::string_view name) c
 
 bool RangeExpression::matches_stack(std::string_view domain,
                                     std::span<const std::string_view> names) const {
-  if (parts_.kind != RangeKind::kPushPop || names.empty() || !domain_matches(domain)) return false;
+  if (parts_.kind != RangeKind::kPushPop || names.empty() || !domain_matches(domain))
+    return false;
   const auto& elements = parts_.elements;
   return wire::stack_matches(
-      {elements.size(), parts_.bottom, parts_.top, parts_.regex}, names.size(),
+      {elements.size(), parts_.bottom, parts_.top, parts_.regex},
+      names.size(),
       [&](std::size_t i) { return elements[i].kind; },
       [&](std::size_t i, std::size_t j) { return elements[i].text == elements[j].text; },
       [&](std::size_t i, std::size_t position) { return name_matches(i, names[position]); });
 }
 
-bool RangeExpression::names_region(std::string_view domain, std::span<const std::string_view> path,
+bool RangeExpression::names_region(std::string_view domain,
+                                   std::span<const std::string_view> path,
                                    RangeKind kind) const {
-  if (path.empty()) return false;
+  if (path.empty())
+    return false;
   return kind == RangeKind::kStartEnd ? names_start_end(domain, path.back())
                                       : matches_stack(domain, path);
 }
 
-bool RangeExpression::names_itself(std::string_view domain, std::span<const std::string_view> path,
+bool RangeExpression::names_itself(std::string_view domain,
+                                   std::span<const std::string_view> path,
                                    RangeKind kind) const {
-  if (kind == RangeKind::kStartEnd) return names_region(domain, path, kind);
+  if (kind == RangeKind::kStartEnd)
+    return names_region(domain, path, kind);
   return wire::begins_to_match(
       path.size(), [&](std::size_t depth) { return matches_stack(domain, path.first(depth)); });
 }
@@ -101,7 +115,8 @@ bool RangeExpression::names_start_end(std::string_view domain, std::string_view 
 
 bool RangeExpression::has_name(std::string_view name) const {
   for (std::size_t i = 0; i < parts_.elements.size(); ++i) {
-    if (parts_.elements[i].kind == Kind::kName && name_matches(i, name)) return true;
+    if (parts_.elements[i].kind == Kind::kName && name_matches(i, name))
+      return true;
   }
   return false;
 }
@@ -109,15 +124,17 @@ bool RangeExpression::has_name(std::string_view name) const {
 bool RangeExpression::matches(const RangeState& state) const {
   if (parts_.kind == RangeKind::kPushPop) {
     return std::any_of(
-        state.push_pop.begin(), state.push_pop.end(),
-        [&](const RangeState::Stack& stack) { return matches_stack(stack.domain, stack.names); });
+        state.push_pop.begin(), state.push_pop.end(), [&](const RangeState::Stack& stack) {
+          return matches_stack(stack.domain, stack.names);
+        });
   }
   for (std::size_t i = 0; i < parts_.elements.size(); ++i) {
     const bool open = std::any_of(
         state.start_end.begin(), state.start_end.end(), [&](const RangeState::Open& range) {
           return domain_matches(range.domain) && name_matches(i, range.name);
         });
-    if (!open) return false;
+    if (!open)
+      return false;
   }
   return true;
 }

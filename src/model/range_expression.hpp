@@ -91,10 +91,12 @@ class RangeExpression {
   [[nodiscard]] bool matches_stack(std::string_view domain,
                                    std::span<const std::string_view> names) const;
   /// Does it name the region of this path, or one that it lies in? 'A,B' names A and names B.
-  [[nodiscard]] bool names_region(std::string_view domain, std::span<const std::string_view> path,
+  [[nodiscard]] bool names_region(std::string_view domain,
+                                  std::span<const std::string_view> path,
                                   RangeKind kind) const;
   /// Does it name the region itself, and not only one that it lies in?
-  [[nodiscard]] bool names_itself(std::string_view domain, std::span<const std::string_view> path,
+  [[nodiscard]] bool names_itself(std::string_view domain,
+                                  std::span<const std::string_view> path,
                                   RangeKind kind) const;
   /// Is this start/end range one that the expression names? (`A,B` names A and names B.) False for
   /// a push/pop expression.
@@ -143,7 +145,8 @@ struct Normalized {
 
 /// An expression that selects the region of this path and what is below it: "LLM@[decode/layer0",
 /// "decode/", "request".
-[[nodiscard]] std::string expression_of(std::string_view domain, std::span<const std::string> path,
+[[nodiscard]] std::string expression_of(std::string_view domain,
+                                        std::span<const std::string> path,
                                         RangeKind kind);
 
 }  // namespace rangescope::model

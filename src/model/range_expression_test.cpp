@@ -25,7 +25,8 @@ RangeState push_pop(std::string_view domain, std::vector<std::string_view> names
 }
 RangeState start_end(std::string_view domain, std::vector<std::string_view> names) {
   RangeState state;
-  for (const auto name : names) state.start_end.push_back({domain, name});
+  for (const auto name : names)
+    state.start_end.push_back({domain, name});
   return state;
 }
 
@@ -35,7 +36,8 @@ std::vector<NamedState> truth_states() {
        {"A",  "B", "A.B", "B.A",  "A.X.B", "A.X.Y.B", "X.A", "A.X", "X.A.Y", "A.A",
         "A1", "a", "AA",  "A[i]", "x/y",   "u@v",     "m,n", "p*q", "w\\z",  "s:t"}) {
     std::vector<std::string_view> names;
-    for (const auto name : base::split(stack, '.')) names.push_back(name);
+    for (const auto name : base::split(stack, '.'))
+      names.push_back(name);
     states.push_back({std::string("pp_") + stack, push_pop("", names)});
   }
   states.push_back({"pp_D1:A", push_pop("D1", {"A"})});
@@ -60,7 +62,8 @@ std::vector<NamedState> truth_states() {
 std::string unrepr(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 1 < text.size()) ++i;
+    if (text[i] == '\\' && i + 1 < text.size())
+      ++i;
     out += text[i];
   }
   return out;
@@ -69,7 +72,8 @@ std::string unrepr(std::string_view text) {
 std::vector<std::string> lines_of(const std::string& file) {
   std::ifstream in(std::string(base::source_dir) + "/tests/golden/nvtx-grammar/" + file);
   std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  for (std::string line; std::getline(in, line);)
+    lines.push_back(line);
   return lines;
 }
 
@@ -80,7 +84,8 @@ TEST_P(TruthTable, EveryRowIsReproduced) {
   ASSERT_EQ(states.size(), 34u);
   std::size_t rows = 0;
   for (const std::string& line : lines_of(GetParam())) {
-    if (!line.starts_with('\'')) continue;
+    if (!line.starts_with('\''))
+      continue;
     const std::size_t end = line.find("' ", 1);
     ASSERT_NE(end, std::string::npos) << line;
     const std::string expression = unrepr(std::string_view(line).substr(1, end - 1));
@@ -108,30 +113,36 @@ TEST_P(TruthTable, EveryRowIsReproduced) {
       left = bar == std::string_view::npos ? std::string_view{} : left.substr(bar + 3);
     }
     for (const NamedState& each : states) {
-      if (parsed->matches(each.state)) seen.insert(each.name);
+      if (parsed->matches(each.state))
+        seen.insert(each.name);
     }
     EXPECT_EQ(seen, expected) << expression;
   }
   EXPECT_GE(rows, 59u);
 }
-INSTANTIATE_TEST_SUITE_P(Ncu, TruthTable,
+INSTANTIATE_TEST_SUITE_P(Ncu,
+                         TruthTable,
                          testing::Values("nvtx_grammar_2022.3.txt", "nvtx_grammar_2024.1.txt"));
 
 TEST(TruthTableOfNames, AMessageIsTheNameAndAPayloadIsNot) {
-  const std::vector<NamedState> states = {
-      {"named_A", push_pop("", {"A"})},       {"attrmsg_only_A", push_pop("", {"A"})},
-      {"payload_u64_5", push_pop("", {""})},  {"payload_u64_5_named_A", push_pop("", {"A"})},
-      {"payload_i32_5", push_pop("", {""})},  {"payload_json", push_pop("", {""})},
-      {"payload_regjson", push_pop("", {""})}};
+  const std::vector<NamedState> states = {{"named_A", push_pop("", {"A"})},
+                                          {"attrmsg_only_A", push_pop("", {"A"})},
+                                          {"payload_u64_5", push_pop("", {""})},
+                                          {"payload_u64_5_named_A", push_pop("", {"A"})},
+                                          {"payload_i32_5", push_pop("", {""})},
+                                          {"payload_json", push_pop("", {""})},
+                                          {"payload_regjson", push_pop("", {""})}};
   std::size_t rows = 0;
   for (const std::string& line : lines_of("nvtx_grammar_names.txt")) {
-    if (!line.starts_with("ncu ")) continue;
+    if (!line.starts_with("ncu "))
+      continue;
     const std::size_t open = line.find('\''), close = line.find('\'', open + 1);
     const auto parsed = RangeExpression::parse(line.substr(open + 1, close - open - 1));
     ASSERT_TRUE(parsed);
     std::string seen;
     for (const NamedState& each : states) {
-      if (parsed->matches(each.state)) seen += (seen.empty() ? "['" : ", '") + each.name + "'";
+      if (parsed->matches(each.state))
+        seen += (seen.empty() ? "['" : ", '") + each.name + "'";
     }
     EXPECT_EQ(seen.empty() ? "rc=0" : seen + "]",
               base::trim(std::string_view(line).substr(close + 1)))
@@ -186,9 +197,15 @@ TEST(RangeExpression, RefusalsSayWhyAndWhatInstead) {
 }
 
 TEST(RangeExpression, OfficialExamplesAreTaken) {
-  for (const char* text : {"Domain-A@A_range/", "[A_range", "A_range/*/B range", "B range]",
-                           "Domain-A@A_range", "A_range,B range", "regex:Domain[A-Z]@Range[0-9]/",
-                           "regex:[0-9]domainA@/[0-9]rangeA,RangeC[0-9/]", "A_range\\[i\\]"}) {
+  for (const char* text : {"Domain-A@A_range/",
+                           "[A_range",
+                           "A_range/*/B range",
+                           "B range]",
+                           "Domain-A@A_range",
+                           "A_range,B range",
+                           "regex:Domain[A-Z]@Range[0-9]/",
+                           "regex:[0-9]domainA@/[0-9]rangeA,RangeC[0-9/]",
+                           "A_range\\[i\\]"}) {
     EXPECT_TRUE(RangeExpression::parse(text)) << text;
   }
   EXPECT_FALSE(RangeExpression::parse("DomainA@RangeA,DomainB@RangeB"));
@@ -209,17 +226,20 @@ TEST(RangeExpression, AStateOfSeveralDomainsIsMatchedByDomain) {
 
 TEST(RangeExpression, NamesThatAreNotUtf8AreMatchedByRegularExpressionsToo) {
   EXPECT_TRUE(RangeExpression::parse("regex:^a.b$/")
-                  ->matches(push_pop("", {"a\xe5\xb1\xa4"
-                                          "b"})));
+                  ->matches(push_pop("",
+                                     {"a\xe5\xb1\xa4"
+                                      "b"})));
   EXPECT_TRUE(RangeExpression::parse("a\xff/")->matches(push_pop("", {"a\xff"})));
 }
 
 std::string normalized(std::string_view written) {
   const auto result = normalize(written);
-  if (!result) return "refused: " + result.error().what;
+  if (!result)
+    return "refused: " + result.error().what;
   std::string text;
   for (const NormalizedTerm& term : result->terms) {
-    if (!text.empty()) text += " ; ";
+    if (!text.empty())
+      text += " ; ";
     text += term.push_pop.value_or("-") + " | " + term.start_end.value_or("-");
   }
   return text;
@@ -317,12 +337,14 @@ TEST(Normalize, EverythingThatComesOutParses) {
   for (std::size_t i = 0; i < queue.size(); ++i) {
     const std::string text = queue[i];
     if (text.size() < 4) {
-      for (const char c : letters) queue.push_back(text + c);
+      for (const char c : letters)
+        queue.push_back(text + c);
     }
     for (const std::string& each : {text, "regex:" + text}) {
       (void)RangeExpression::parse(each);
       const auto result = normalize(each);
-      if (!result) continue;
+      if (!result)
+        continue;
       ++taken;
       ASSERT_FALSE(result->terms.empty()) << each;
       for (const NormalizedTerm& term : result->terms) {

@@ -24,8 +24,10 @@ std::vector<std::string_view> list_of(std::string_view text) {
   while (!text.empty()) {
     const std::size_t at = text.starts_with(kRegexPrefix) ? text.find(";regex:") : text.find(';');
     const std::string_view piece = unquoted(text.substr(0, at));
-    if (!piece.empty()) pieces.push_back(piece);
-    if (at == std::string_view::npos) break;
+    if (!piece.empty())
+      pieces.push_back(piece);
+    if (at == std::string_view::npos)
+      break;
     text = base::trim(text.substr(at + 1));
   }
   return pieces;
@@ -39,7 +41,8 @@ NormalizedTerm term_of(std::string_view text, const RangeExpression::Parts& part
     return term;
   }
   term.start_end = std::string(text);
-  if (parts.elements.size() > 1) return term;  // a conjunction can only be of start/end ranges
+  if (parts.elements.size() > 1)
+    return term;  // a conjunction can only be of start/end ranges
   if (!parts.regex) {
     term.push_pop = std::string(text) + "/";
     return term;
@@ -56,10 +59,12 @@ base::Result<NormalizedTerm> checked(const NormalizedTerm& term) {
   NormalizedTerm out;
   out.written = term.written;
   for (const auto& form : {term.push_pop, term.start_end}) {
-    if (!form) continue;
+    if (!form)
+      continue;
     const auto parsed = TRY(RangeExpression::parse(*form));
     auto& place = parsed.parts().kind == RangeKind::kPushPop ? out.push_pop : out.start_end;
-    if (!place) place = *form;
+    if (!place)
+      place = *form;
   }
   return out;
 }
@@ -79,7 +84,8 @@ std::string regex_of_domain(std::string_view domain, bool wildcards) {
 /// that stands twice.
 std::string path_regex(std::string_view domain, std::span<const std::string> path, bool wildcards) {
   std::string text = regex_of_domain(domain, wildcards);
-  if (path.size() > 1) text += "[";
+  if (path.size() > 1)
+    text += "[";
   for (std::size_t i = 0; i < path.size(); ++i)
     text += (i ? "/" : "") + whole_name(path[i], wildcards);
   return text + (path.size() > 1 ? "" : "/");
@@ -105,7 +111,8 @@ std::optional<NormalizedTerm> path_term(std::string_view piece) {
   for (std::size_t at = 0; at != std::string_view::npos;) {
     at = piece.find(kPathSeparator);
     path.emplace_back(base::trim(piece.substr(0, at)));
-    if (at != std::string_view::npos) piece.remove_prefix(at + kPathSeparator.size());
+    if (at != std::string_view::npos)
+      piece.remove_prefix(at + kPathSeparator.size());
   }
   const bool wildcard = domain.find('*') != std::string_view::npos ||
                         std::any_of(path.begin(), path.end(), [](const std::string& name) {
@@ -118,7 +125,8 @@ std::optional<NormalizedTerm> path_term(std::string_view piece) {
 
 /// `LLM@request [start/end]`, as tables print start/end ranges.
 std::optional<NormalizedTerm> marked_term(std::string_view piece) {
-  if (!piece.ends_with(kStartEndMark) || piece.starts_with(kRegexPrefix)) return std::nullopt;
+  if (!piece.ends_with(kStartEndMark) || piece.starts_with(kRegexPrefix))
+    return std::nullopt;
   NormalizedTerm term;
   term.written = std::string(piece);
   piece.remove_suffix(kStartEndMark.size());
@@ -135,16 +143,20 @@ std::optional<NormalizedTerm> marked_term(std::string_view piece) {
 
 /// kUsage for a path without its first or last range.
 base::Result<void> check_path_ends(std::string_view piece) {
-  if (piece != ">" && !piece.starts_with("> ") && !piece.ends_with(" >")) return {};
-  return base::fail(base::Code::kUsage, "a range is missing beside '>'",
+  if (piece != ">" && !piece.starts_with("> ") && !piece.ends_with(" >"))
+    return {};
+  return base::fail(base::Code::kUsage,
+                    "a range is missing beside '>'",
                     "range expression '" + std::string(piece) + "'",
                     "Write a path as tables print it: 'decode > layer_0'");
 }
 
 std::string shown(const NormalizedTerm& term) {
   std::string text;
-  if (term.push_pop) text = "'" + *term.push_pop + "'";
-  if (term.start_end) text += (text.empty() ? "'" : " or '") + *term.start_end + "'";
+  if (term.push_pop)
+    text = "'" + *term.push_pop + "'";
+  if (term.start_end)
+    text += (text.empty() ? "'" : " or '") + *term.start_end + "'";
   return text;
 }
 
@@ -153,7 +165,8 @@ std::string shown(const NormalizedTerm& term) {
 base::Result<Normalized> normalize(std::string_view written) {
   Normalized out;
   const auto pieces = list_of(unquoted(written));
-  if (pieces.empty()) return base::fail(RangeExpression::parse(""));
+  if (pieces.empty())
+    return base::fail(RangeExpression::parse(""));
   if (pieces.size() > 1) {
     out.notes.push_back("'" + std::string(base::trim(written)) +
                         "' is a list: each part is a separate expression.");
@@ -188,14 +201,17 @@ base::Result<Normalized> normalize(std::string_view written) {
       continue;
     }
     const auto& refusal = std::get<RangeRefusal>(parsed);
-    if (refusal.terms.empty()) return base::fail(RangeExpression::parse(piece));
+    if (refusal.terms.empty())
+      return base::fail(RangeExpression::parse(piece));
     std::string taken;
     for (const NormalizedTerm& term : refusal.terms) {
       auto good = checked(term);
-      if (!good) return base::fail(RangeExpression::parse(piece));
+      if (!good)
+        return base::fail(RangeExpression::parse(piece));
       taken += (taken.empty() ? "" : " and ") + shown(*good);
       out.terms.push_back(std::move(*good));
-      if (refusal.terms.size() == 1) out.terms.back().written = std::string(piece);
+      if (refusal.terms.size() == 1)
+        out.terms.back().written = std::string(piece);
     }
     out.notes.push_back("'" + std::string(piece) + "': " + refusal.reason + "; taken as " + taken +
                         ".");
@@ -206,7 +222,8 @@ base::Result<Normalized> normalize(std::string_view written) {
 std::string escape_range_name(std::string_view name) {
   std::string out;
   for (const char c : name) {
-    if (std::string_view("@,[]/*+").find(c) != std::string_view::npos) out += '\\';
+    if (std::string_view("@,[]/*+").find(c) != std::string_view::npos)
+      out += '\\';
     out += c;
   }
   return out;
@@ -219,15 +236,18 @@ std::string escape_regex(std::string_view name) {
       out.append("\\x").append({static_cast<char>('0' + c / 16), "0123456789abcdef"[c % 16]});
       continue;
     }
-    if (std::string_view("\\^$.|?*+()[]{}/@,").find(c) != std::string_view::npos) out += '\\';
+    if (std::string_view("\\^$.|?*+()[]{}/@,").find(c) != std::string_view::npos)
+      out += '\\';
     out += c;
   }
   return out;
 }
 
-std::string expression_of(std::string_view domain, std::span<const std::string> path,
+std::string expression_of(std::string_view domain,
+                          std::span<const std::string> path,
                           RangeKind kind) {
-  if (path.empty()) return "";
+  if (path.empty())
+    return "";
   // A backslash at the end of a name would escape what follows it, blanks at its ends are cut off,
   // and control characters are lost where somebody copies them.
   const bool unsaid = std::any_of(path.begin(), path.end(), [](const std::string& name) {
@@ -239,18 +259,23 @@ std::string expression_of(std::string_view domain, std::span<const std::string> 
   std::string text;
   if (!domain.empty()) {
     for (const char c : domain) {  // a '/' in a domain needs no backslash
-      if (c == '@') text += '\\';
+      if (c == '@')
+        text += '\\';
       text += c;
     }
     text += "@";
   }
-  if (kind == RangeKind::kStartEnd) return text + escape_range_name(path.front());
+  if (kind == RangeKind::kStartEnd)
+    return text + escape_range_name(path.front());
   bool twice = false;  // a literal name stands for its topmost occurrence
   for (auto name = path.begin(); name != path.end(); ++name)
     twice |= std::find(path.begin(), name, *name) != name;
-  if (unsaid || twice) return path_regex(domain, path, false);
-  if (path.size() > 1) text += "[";
-  for (std::size_t i = 0; i < path.size(); ++i) text += (i ? "/" : "") + escape_range_name(path[i]);
+  if (unsaid || twice)
+    return path_regex(domain, path, false);
+  if (path.size() > 1)
+    text += "[";
+  for (std::size_t i = 0; i < path.size(); ++i)
+    text += (i ? "/" : "") + escape_range_name(path[i]);
   return text + (path.size() > 1 ? "" : "/");
 }
 

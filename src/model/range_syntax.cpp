@@ -33,11 +33,13 @@ std::size_t find_unescaped(std::string_view text, std::string_view characters, b
 }
 
 bool ends_unescaped(std::string_view text, char character, bool regex) {
-  if (text.empty() || text.back() != character) return false;
+  if (text.empty() || text.back() != character)
+    return false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (pairs(text, i, regex)) {
       ++i;
-      if (i + 1 == text.size()) return false;
+      if (i + 1 == text.size())
+        return false;
     }
   }
   return true;
@@ -54,8 +56,9 @@ std::pair<bool, bool> anchors(std::string_view ranges) {
   for (auto at = find_unescaped(last, "/,", false); at != std::string_view::npos;
        at = find_unescaped(last, "/,", false))
     last.remove_prefix(at + 1);
-  return {bottom, ends_unescaped(ranges, ']', false) &&
-                      find_unescaped(last, "[", false) == std::string_view::npos};
+  return {bottom,
+          ends_unescaped(ranges, ']', false) &&
+              find_unescaped(last, "[", false) == std::string_view::npos};
 }
 
 /// A last letter that is a backslash, not the second half of a pair.
@@ -66,7 +69,8 @@ bool unpaired_backslash(std::string_view text) {
 std::string unescape(std::string_view text) {
   std::string name;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (pairs(text, i, false)) ++i;
+    if (pairs(text, i, false))
+      ++i;
     name += text[i];
   }
   return name;
@@ -106,18 +110,21 @@ std::string glob_to_regex(std::string_view name) {
       out += escape_regex(literal) + ".*";
       literal.clear();
     } else {
-      if (pairs(name, i, false)) ++i;
+      if (pairs(name, i, false))
+        ++i;
       literal += name[i];
     }
     ends_open = name[i] == '*' && literal.empty();
   }
-  if (!ends_open) out += escape_regex(literal) + "$";
+  if (!ends_open)
+    out += escape_regex(literal) + "$";
   return out;
 }
 
 /// `domain@` for a rewritten expression that is a regular expression.
 std::string regex_domain(std::optional<std::string_view> domain) {
-  if (!domain) return "";
+  if (!domain)
+    return "";
   return glob_to_regex(*domain) + "@";
 }
 
@@ -131,36 +138,47 @@ std::vector<NormalizedTerm> as_regex(std::optional<std::string_view> domain,
                                      std::string_view ranges) {
   const auto [bottom, top] = anchors(ranges);
   std::string_view inner = ranges;
-  if (bottom) inner.remove_prefix(1);
-  if (top && !inner.empty()) inner.remove_suffix(1);
+  if (bottom)
+    inner.remove_prefix(1);
+  if (top && !inner.empty())
+    inner.remove_suffix(1);
   const bool stack = bottom || top || find_unescaped(inner, "/", false) != std::string_view::npos;
   std::string text;
   if (!stack) {
     for (const std::string_view name : split_unescaped(inner, ',', false)) {
-      if (!text.empty()) text += ",";
+      if (!text.empty())
+        text += ",";
       text += glob_to_regex(name);
     }
   } else {
     for (const std::string_view name : split_unescaped(inner, '/', false)) {
-      if (name.empty() || (text.empty() && (name == "*" || name == "+"))) continue;
-      if (!text.empty()) text += "/";
+      if (name.empty() || (text.empty() && (name == "*" || name == "+")))
+        continue;
+      if (!text.empty())
+        text += "/";
       text += name == "*" || name == "+" ? std::string(name) : glob_to_regex(name);
     }
-    if (text.empty()) text = ".*";
+    if (text.empty())
+      text = ".*";
   }
   const std::string head = std::string(kRegexPrefix) + regex_domain(domain);
-  if (stack) return {push_pop(head + (bottom ? "[" : "") + text + (top ? "]" : bottom ? "" : "/"))};
-  if (find_unescaped(inner, ",", false) != std::string_view::npos) return {start_end(head + text)};
+  if (stack)
+    return {push_pop(head + (bottom ? "[" : "") + text + (top ? "]" : bottom ? "" : "/"))};
+  if (find_unescaped(inner, ",", false) != std::string_view::npos)
+    return {start_end(head + text)};
   return {{std::string(ranges), head + text + "/", head + text}};
 }
 
 /// The terms of a corrected text: itself where it is right, else what its own refusal proposes.
 std::vector<NormalizedTerm> terms_of(const std::string& text) {
   auto parsed = parse_range_syntax(text);
-  if (auto* refusal = std::get_if<RangeRefusal>(&parsed)) return std::move(refusal->terms);
+  if (auto* refusal = std::get_if<RangeRefusal>(&parsed))
+    return std::move(refusal->terms);
   const Parts& parts = std::get<Parts>(parsed);
-  if (parts.kind == RangeKind::kPushPop) return {push_pop(text)};
-  if (parts.elements.size() > 1 || parts.regex) return {start_end(text)};
+  if (parts.kind == RangeKind::kPushPop)
+    return {push_pop(text)};
+  if (parts.elements.size() > 1 || parts.regex)
+    return {start_end(text)};
   return {either(text)};
 }
 
@@ -168,13 +186,15 @@ bool has_wildcard(std::string_view name) {
   return find_unescaped(name, "*", false) != std::string_view::npos;
 }
 
-std::variant<Element, RangeRefusal> literal_name(std::string_view raw, std::string_view head,
+std::variant<Element, RangeRefusal> literal_name(std::string_view raw,
+                                                 std::string_view head,
                                                  bool in_stack) {
   const std::size_t at = find_unescaped(raw, in_stack ? "[],+" : "[]+", false);
   if (at != std::string_view::npos) {
     const std::string form = std::string(head) + escape_again(raw);
     NormalizedTerm term = either(form);
-    if (in_stack) term.start_end.reset();
+    if (in_stack)
+      term.start_end.reset();
     return refuse(std::string("'") + raw[at] + "' inside a name needs a backslash", {term});
   }
   if (blank(raw.front()) || blank(raw.back())) {
@@ -187,15 +207,19 @@ std::variant<Element, RangeRefusal> literal_name(std::string_view raw, std::stri
 }
 
 /// A character class that opens or closes the range part would be read as an anchor.
-std::optional<RangeRefusal> check_class(std::string_view name, bool at_start, bool at_end,
-                                        std::string_view rest, std::string_view head) {
+std::optional<RangeRefusal> check_class(std::string_view name,
+                                        bool at_start,
+                                        bool at_end,
+                                        std::string_view rest,
+                                        std::string_view head) {
   int open = 0;
   for (std::size_t i = 0; i < name.size(); ++i) {
     if (pairs(name, i, true)) {
       ++i;
       continue;
     }
-    if (name[i] == '[') open = 1;
+    if (name[i] == '[')
+      open = 1;
     if (name[i] == ']') {
       if (open == 0 && at_start) {
         const std::string body(rest.substr(1));
@@ -215,16 +239,19 @@ std::optional<RangeRefusal> check_class(std::string_view name, bool at_start, bo
   return std::nullopt;
 }
 
-std::variant<Parts, RangeRefusal> parse_start_end(Parts parts, std::string_view ranges,
+std::variant<Parts, RangeRefusal> parse_start_end(Parts parts,
+                                                  std::string_view ranges,
                                                   std::string_view head) {
   parts.kind = RangeKind::kStartEnd;
   const auto names = split_unescaped(ranges, ',', parts.regex);
   std::vector<std::string> kept;
   for (const std::string_view name : names) {
-    if (!name.empty()) kept.emplace_back(name);
+    if (!name.empty())
+      kept.emplace_back(name);
   }
   if (kept.size() != names.size()) {
-    if (kept.empty()) return refuse("there is no name in it");
+    if (kept.empty())
+      return refuse("there is no name in it");
     NormalizedTerm term = start_end(std::string(head) + base::join(kept, ","));
     return refuse("an empty name next to ',' matches nothing", {term});
   }
@@ -237,7 +264,8 @@ std::variant<Parts, RangeRefusal> parse_start_end(Parts parts, std::string_view 
     if (auto* refusal = std::get_if<RangeRefusal>(&element)) {
       if (names.size() > 1) {
         std::vector<std::string> escaped;
-        for (const std::string_view each : names) escaped.push_back(escape_again(base::trim(each)));
+        for (const std::string_view each : names)
+          escaped.push_back(escape_again(base::trim(each)));
         refusal->terms = {start_end(std::string(head) + base::join(escaped, ","))};
       }
       return *refusal;
@@ -251,7 +279,8 @@ std::variant<Parts, RangeRefusal> parse_start_end(Parts parts, std::string_view 
 /// directly above itself.
 std::optional<RangeRefusal> check_repetition(const Parts& parts, std::string_view head) {
   for (std::size_t i = 0; i < parts.elements.size(); ++i) {
-    if (parts.elements[i].kind != Element::Kind::kName) continue;
+    if (parts.elements[i].kind != Element::Kind::kName)
+      continue;
     for (std::size_t j = i + 1; j < parts.elements.size(); ++j) {
       if (parts.elements[j].kind == Element::Kind::kName &&
           parts.elements[j].text == parts.elements[i].text) {
@@ -266,18 +295,22 @@ std::optional<RangeRefusal> check_repetition(const Parts& parts, std::string_vie
   return std::nullopt;
 }
 
-std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts, std::string_view inner,
-                                                 std::string_view ranges, std::string_view head) {
+std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts,
+                                                 std::string_view inner,
+                                                 std::string_view ranges,
+                                                 std::string_view head) {
   parts.kind = RangeKind::kPushPop;
   auto names = split_unescaped(inner, '/', parts.regex);
-  if (names.size() > 1 && names.back().empty()) names.pop_back();
+  if (names.size() > 1 && names.back().empty())
+    names.pop_back();
   if (names.empty() ||
       std::all_of(names.begin(), names.end(), [](auto name) { return name.empty(); })) {
     return refuse("there is no name in it");
   }
   // 'A/,B' and 'A/,B/': a list of push/pop ranges, which the grammar does not have.
-  if (!parts.regex && std::any_of(names.begin() + 1, names.end(),
-                                  [](auto name) { return name.starts_with(','); })) {
+  if (!parts.regex && std::any_of(names.begin() + 1, names.end(), [](auto name) {
+        return name.starts_with(',');
+      })) {
     std::vector<NormalizedTerm> terms;
     for (const std::string_view piece : split_unescaped(ranges, ',', false)) {
       if (!piece.empty())
@@ -291,7 +324,8 @@ std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts, std::string_view i
     return refuse("it has more than " + std::to_string(wire::kMaxRangeElements) + " names");
   if (names.front() == "*" || names.front() == "+") {
     std::string rest;
-    for (std::size_t i = 1; i < names.size(); ++i) rest += std::string(names[i]) + "/";
+    for (std::size_t i = 1; i < names.size(); ++i)
+      rest += std::string(names[i]) + "/";
     const bool useless =
         rest.empty() || rest.starts_with('*') || rest.starts_with('+') || parts.bottom;
     return refuse(
@@ -302,7 +336,8 @@ std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts, std::string_view i
     if (name.empty()) {
       std::vector<std::string> kept;
       for (const std::string_view each : names) {
-        if (!each.empty()) kept.emplace_back(each);
+        if (!each.empty())
+          kept.emplace_back(each);
       }
       return refuse("there is an empty name between slashes",
                     {push_pop(std::string(head) + (parts.bottom ? "[" : "") +
@@ -329,7 +364,8 @@ std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts, std::string_view i
       std::string form = std::string(head) + (parts.bottom ? "[" : "");
       for (std::size_t i = 0; i < names.size(); ++i) {
         const auto trimmed = base::trim(names[i]);
-        if (trimmed.empty()) continue;
+        if (trimmed.empty())
+          continue;
         form += (i ? "/" : "") +
                 (trimmed == "*" || trimmed == "+" ? std::string(trimmed) : escape_again(trimmed));
       }
@@ -347,7 +383,8 @@ std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts, std::string_view i
                   {push_pop(std::string(head) + "[" + name)});
   }
   if (!parts.regex) {
-    if (auto refusal = check_repetition(parts, head)) return *refusal;
+    if (auto refusal = check_repetition(parts, head))
+      return *refusal;
   }
   return parts;
 }
@@ -360,7 +397,8 @@ std::vector<std::string_view> split_unescaped(std::string_view text, char separa
   while (true) {
     const std::size_t at = find_unescaped(text, std::string_view(separators, 1), regex);
     pieces.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return pieces;
+    if (at == std::string_view::npos)
+      return pieces;
     text.remove_prefix(at + 1);
   }
 }
@@ -368,28 +406,33 @@ std::vector<std::string_view> split_unescaped(std::string_view text, char separa
 std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
   Parts parts;
   std::string_view rest = text;
-  if (rest.empty()) return refuse("it is empty, which matches nothing");
+  if (rest.empty())
+    return refuse("it is empty, which matches nothing");
   if (rest.size() >= 2 && (rest.front() == '"' || rest.front() == '\'') &&
       rest.back() == rest.front()) {
     const std::string inner(rest.substr(1, rest.size() - 2));
-    if (inner.empty()) return refuse("it is empty, which matches nothing");
+    if (inner.empty())
+      return refuse("it is empty, which matches nothing");
     return refuse("quotes are not part of the syntax and match nothing", terms_of(inner));
   }
   if (blank(rest.front()) || blank(rest.back())) {
     const std::string inner(base::trim(rest));
-    if (inner.empty()) return refuse("it is empty, which matches nothing");
+    if (inner.empty())
+      return refuse("it is empty, which matches nothing");
     return refuse("white space around it is significant and matches nothing", terms_of(inner));
   }
   if (rest.starts_with(kRegexPrefix)) {
     parts.regex = true;
     rest.remove_prefix(kRegexPrefix.size());
-    if (rest.empty()) return refuse("there is no pattern after 'regex:'", {push_pop("regex:.*/")});
+    if (rest.empty())
+      return refuse("there is no pattern after 'regex:'", {push_pop("regex:.*/")});
   }
   if (!parts.regex && rest.find(';') != std::string_view::npos) {
     std::vector<NormalizedTerm> terms;
     for (const std::string_view piece : base::split(rest, ';')) {
       const std::string_view each = base::trim(piece);
-      if (each.empty()) continue;
+      if (each.empty())
+        continue;
       auto more = terms_of(std::string(each));
       terms.insert(terms.end(), more.begin(), more.end());
     }
@@ -399,7 +442,8 @@ std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
 
   std::optional<std::string_view> raw_domain;
   const auto pieces = split_unescaped(rest, '@', parts.regex);
-  if (pieces.size() > 2) return refuse("there may be one domain: '@' in a name needs a backslash");
+  if (pieces.size() > 2)
+    return refuse("there may be one domain: '@' in a name needs a backslash");
   if (pieces.size() == 2) {
     raw_domain = pieces[0];
     rest = pieces[1];
@@ -426,17 +470,23 @@ std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
     const bool front = inner.starts_with("/["), back = inner.size() > 2 && inner.ends_with("/]");
     if (front || back) {
       unprotected = std::string(inner.substr(front ? 1 : 0));
-      if (back) unprotected.erase(unprotected.size() - 2, 1);
+      if (back)
+        unprotected.erase(unprotected.size() - 2, 1);
       inner = unprotected;
     }
-    if (!front && inner.starts_with('[')) parts.bottom = true;
-    if (!back && ends_unescaped(inner, ']', true)) parts.top = true;
+    if (!front && inner.starts_with('['))
+      parts.bottom = true;
+    if (!back && ends_unescaped(inner, ']', true))
+      parts.top = true;
   } else {
     std::tie(parts.bottom, parts.top) = anchors(inner);
   }
-  if (parts.bottom) inner.remove_prefix(1);
-  if (parts.top && !inner.empty()) inner.remove_suffix(1);
-  if (inner.empty()) return refuse("there is no name in it");
+  if (parts.bottom)
+    inner.remove_prefix(1);
+  if (parts.top && !inner.empty())
+    inner.remove_suffix(1);
+  if (inner.empty())
+    return refuse("there is no name in it");
 
   if (!parts.regex) {
     if (unpaired_backslash(inner)) {
@@ -447,8 +497,10 @@ std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
     bool wildcard = raw_domain && has_wildcard(*raw_domain);
     for (const std::string_view by_slash : split_unescaped(inner, '/', false)) {
       for (const std::string_view name : split_unescaped(by_slash, ',', false)) {
-        if (name != "*" && name != "+" && has_wildcard(name)) wildcard = true;
-        if (name == "*" && inner.find('/') == std::string_view::npos) wildcard = true;
+        if (name != "*" && name != "+" && has_wildcard(name))
+          wildcard = true;
+        if (name == "*" && inner.find('/') == std::string_view::npos)
+          wildcard = true;
       }
     }
     if (wildcard)

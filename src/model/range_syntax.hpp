@@ -23,7 +23,8 @@ struct RangeRefusal {
     std::string_view text);
 
 /// Splits at `separator` where no backslash stands before it; the pieces keep their escapes.
-[[nodiscard]] std::vector<std::string_view> split_unescaped(std::string_view text, char separator,
+[[nodiscard]] std::vector<std::string_view> split_unescaped(std::string_view text,
+                                                            char separator,
                                                             bool regex);
 
 }  // namespace rangescope::model

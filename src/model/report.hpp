@@ -35,8 +35,8 @@ struct Spread {
          stddev = 0;  ///< stddev: sample (n-1), 0 for n < 2
 };
 
-inline constexpr Spread kNoSpread{kNan, kNan, kNan,
-                                  kNan, kNan, kNan};  ///< of values that are not known
+inline constexpr Spread kNoSpread{
+    kNan, kNan, kNan, kNan, kNan, kNan};  ///< of values that are not known
 
 /// CPU wall time of a region, nanoseconds.
 /// Upper bounds of the bins of WallTime::histogram; one more bin holds what is longer. nanoseconds
@@ -66,8 +66,10 @@ struct WallTime {
 };
 
 /// What of it adds up over regions and ranks: the one list.
-inline constexpr std::array kWallTimes = {&WallTime::inclusive_ns, &WallTime::exclusive_ns,
-                                          &WallTime::profiler_ns, &WallTime::recording_ns};
+inline constexpr std::array kWallTimes = {&WallTime::inclusive_ns,
+                                          &WallTime::exclusive_ns,
+                                          &WallTime::profiler_ns,
+                                          &WallTime::recording_ns};
 
 /// What remains of a region when the occurrences that warm it up are left out: the first of each
 /// thread that took far longer than the rest without more work for the GPU
@@ -134,7 +136,8 @@ struct KernelRow {
   /// The order of all tables: most time first, by name where equal; those without a time last.
   [[nodiscard]] bool comes_before(const KernelRow& other) const {
     const bool mine = total_ns == total_ns, its = other.total_ns == other.total_ns;
-    if (mine != its) return mine;
+    if (mine != its)
+      return mine;
     return mine && total_ns != other.total_ns ? total_ns > other.total_ns : name < other.name;
   }
 };
@@ -193,18 +196,28 @@ struct GpuWork {
 };
 
 /// What of it adds up over regions, ranks and runs: the one list.
-inline constexpr std::array kGpuCounts = {
-    &GpuWork::kernels,           &GpuWork::exclusive_kernels,
-    &GpuWork::inherited_kernels, &GpuWork::graph_kernels,
-    &GpuWork::graph_launches,    &GpuWork::copies,
-    &GpuWork::memsets,           &GpuWork::syncs,
-    &GpuWork::nccl_kernels,      &GpuWork::recorded_occurrences};
-inline constexpr std::array kGpuTimes = {&GpuWork::kernel_ns,  &GpuWork::exclusive_kernel_ns,
-                                         &GpuWork::busy_ns,    &GpuWork::exclusive_busy_ns,
-                                         &GpuWork::span_ns,    &GpuWork::idle_ns,
-                                         &GpuWork::copy_ns,    &GpuWork::copy_bytes,
-                                         &GpuWork::overlap_ns, &GpuWork::sync_ns,
-                                         &GpuWork::launch_ns,  &GpuWork::nccl_ns};
+inline constexpr std::array kGpuCounts = {&GpuWork::kernels,
+                                          &GpuWork::exclusive_kernels,
+                                          &GpuWork::inherited_kernels,
+                                          &GpuWork::graph_kernels,
+                                          &GpuWork::graph_launches,
+                                          &GpuWork::copies,
+                                          &GpuWork::memsets,
+                                          &GpuWork::syncs,
+                                          &GpuWork::nccl_kernels,
+                                          &GpuWork::recorded_occurrences};
+inline constexpr std::array kGpuTimes = {&GpuWork::kernel_ns,
+                                         &GpuWork::exclusive_kernel_ns,
+                                         &GpuWork::busy_ns,
+                                         &GpuWork::exclusive_busy_ns,
+                                         &GpuWork::span_ns,
+                                         &GpuWork::idle_ns,
+                                         &GpuWork::copy_ns,
+                                         &GpuWork::copy_bytes,
+                                         &GpuWork::overlap_ns,
+                                         &GpuWork::sync_ns,
+                                         &GpuWork::launch_ns,
+                                         &GpuWork::nccl_ns};
 
 /// What bounds a region or kernel, and the numbers that say so.
 struct Bound {
@@ -452,7 +465,8 @@ struct RunInfo {
   std::optional<int> signal;
   std::optional<ProcessUsage> usage;
   [[nodiscard]] std::optional<double> cpus_used() const {
-    if (!usage || duration_ns <= 0) return std::nullopt;
+    if (!usage || duration_ns <= 0)
+      return std::nullopt;
     return usage->cpu_ns() / duration_ns;
   }
   std::optional<std::uint32_t> attached_pid;  ///< a window of this process, which ran already

@@ -21,13 +21,15 @@ base::Result<std::vector<KernelPattern>> parse_patterns(const std::vector<std::s
 
 }  // namespace
 
-bool RangeTerm::names_region(std::string_view domain, std::span<const std::string_view> path,
+bool RangeTerm::names_region(std::string_view domain,
+                             std::span<const std::string_view> path,
                              RangeKind kind) const {
   return any_form(
       *this, [&](const RangeExpression& form) { return form.names_region(domain, path, kind); });
 }
 
-bool RangeTerm::names_itself(std::string_view domain, std::span<const std::string_view> path,
+bool RangeTerm::names_itself(std::string_view domain,
+                             std::span<const std::string_view> path,
                              RangeKind kind) const {
   return any_form(
       *this, [&](const RangeExpression& form) { return form.names_itself(domain, path, kind); });
@@ -35,7 +37,8 @@ bool RangeTerm::names_itself(std::string_view domain, std::span<const std::strin
 
 bool RangeTerm::chooses(const RangeState& state) const {
   return any_form(*this, [&](const RangeExpression& form) {
-    if (form.parts().kind == RangeKind::kPushPop) return form.matches(state);
+    if (form.parts().kind == RangeKind::kPushPop)
+      return form.matches(state);
     return std::any_of(state.start_end.begin(), state.start_end.end(), [&](const auto& open) {
       return form.names_start_end(open.domain, open.name);
     });
@@ -50,7 +53,8 @@ base::Result<std::vector<RangeTerm>> parse_terms(std::string_view written,
     RangeTerm& term = terms.emplace_back();
     term.written = std::move(each.written);
     for (const auto& form : {each.push_pop, each.start_end}) {
-      if (!form) continue;
+      if (!form)
+        continue;
       auto parsed = TRY(RangeExpression::parse(*form));
       term.forms.push_back(std::move(parsed));
     }
@@ -73,7 +77,8 @@ std::vector<std::string> expressions_of(std::span<const RangeTerm> terms) {
 
 std::vector<std::string> written_of(std::span<const RangeTerm> terms) {
   std::vector<std::string> texts;
-  for (const RangeTerm& term : terms) texts.push_back(term.written);
+  for (const RangeTerm& term : terms)
+    texts.push_back(term.written);
   return texts;
 }
 
@@ -90,7 +95,8 @@ base::Result<RangeSelection> RangeSelection::parse(const std::vector<std::string
   return selection;
 }
 
-bool RangeSelection::chooses(std::string_view domain, std::span<const std::string_view> path,
+bool RangeSelection::chooses(std::string_view domain,
+                             std::span<const std::string_view> path,
                              RangeKind kind) const {
   const auto named = [&](const RangeTerm& term) { return term.names_region(domain, path, kind); };
   return (include.empty() || std::any_of(include.begin(), include.end(), named)) &&
@@ -105,31 +111,38 @@ std::string kernel_pattern_without_quotes(std::string_view written) {
   }
   const bool opens = name.starts_with('"') || name.starts_with('\'');
   const bool quoted = opens && name.size() > 1 && name.back() == name.front();
-  if (quoted) name = name.substr(1, name.size() - 2);
+  if (quoted)
+    name = name.substr(1, name.size() - 2);
   return std::string(prefix) + std::string(name);
 }
 
 base::Result<KernelPattern> KernelPattern::parse(std::string_view written) {
   const std::string text = kernel_pattern_without_quotes(written);
   if (text.empty())
-    return base::fail(base::Code::kUsage, "kernel pattern: it is empty", "''",
+    return base::fail(base::Code::kUsage,
+                      "kernel pattern: it is empty",
+                      "''",
                       "Give a kernel name or regex:PATTERN.");
   KernelPattern pattern;
   pattern.text_ = text;
-  if (!text.starts_with(kRegexPrefix)) return pattern;
+  if (!text.starts_with(kRegexPrefix))
+    return pattern;
   auto regex = NameRegex::parse(std::string_view(text).substr(kRegexPrefix.size()));
   if (!regex)
     return base::fail(
-        base::Code::kUsage, "kernel pattern: not a regular expression: " + regex.error().what,
+        base::Code::kUsage,
+        "kernel pattern: not a regular expression: " + regex.error().what,
         "'" + pattern.text_ + "'",
         "Escape brackets of template names with a backslash, or give the name without regex:.");
   pattern.regex_ = std::move(*regex);
   return pattern;
 }
 
-bool KernelPattern::matches(std::string_view demangled, std::string_view short_name,
+bool KernelPattern::matches(std::string_view demangled,
+                            std::string_view short_name,
                             std::string_view mangled) const {
-  if (!regex_) return text_ == demangled || text_ == short_name || text_ == mangled;
+  if (!regex_)
+    return text_ == demangled || text_ == short_name || text_ == mangled;
   return (!demangled.empty() && regex_->found_in(demangled)) ||
          (!short_name.empty() && regex_->found_in(short_name));
 }
@@ -141,7 +154,8 @@ base::Result<KernelSelection> KernelSelection::parse(const std::vector<std::stri
   return KernelSelection{std::move(chosen), std::move(left_out)};
 }
 
-bool KernelSelection::chooses(std::string_view demangled, std::string_view short_name,
+bool KernelSelection::chooses(std::string_view demangled,
+                              std::string_view short_name,
                               std::string_view mangled) const {
   const auto named = [&](const KernelPattern& pattern) {
     return pattern.matches(demangled, short_name, mangled);

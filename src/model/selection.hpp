@@ -23,10 +23,12 @@ struct RangeTerm {
 
   [[nodiscard]] bool kind_said() const { return forms.size() == 1; }
   /// Any of the forms names the region of this path, or one that it lies in.
-  [[nodiscard]] bool names_region(std::string_view domain, std::span<const std::string_view> path,
+  [[nodiscard]] bool names_region(std::string_view domain,
+                                  std::span<const std::string_view> path,
                                   RangeKind kind) const;
   /// Any of them names the region itself.
-  [[nodiscard]] bool names_itself(std::string_view domain, std::span<const std::string_view> path,
+  [[nodiscard]] bool names_itself(std::string_view domain,
+                                  std::span<const std::string_view> path,
                                   RangeKind kind) const;
   bool operator==(const RangeTerm& other) const { return written == other.written; }
   /// Does it choose a region of this state? A start/end region stands for every range that is named
@@ -53,7 +55,8 @@ struct RangeSelection {
       const std::vector<std::string>& include, const std::vector<std::string>& exclude = {});
   [[nodiscard]] bool empty() const { return include.empty() && exclude.empty(); }
   /// Is the region of this path chosen?
-  [[nodiscard]] bool chooses(std::string_view domain, std::span<const std::string_view> path,
+  [[nodiscard]] bool chooses(std::string_view domain,
+                             std::span<const std::string_view> path,
                              RangeKind kind) const;
   bool operator==(const RangeSelection&) const = default;
 };
@@ -68,7 +71,8 @@ class KernelPattern {
   [[nodiscard]] static base::Result<KernelPattern> parse(std::string_view written);
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool is_regex() const { return regex_.has_value(); }
-  [[nodiscard]] bool matches(std::string_view demangled, std::string_view short_name,
+  [[nodiscard]] bool matches(std::string_view demangled,
+                             std::string_view short_name,
                              std::string_view mangled) const;
   bool operator==(const KernelPattern& other) const { return text_ == other.text_; }
 
@@ -84,7 +88,8 @@ struct KernelSelection {
   [[nodiscard]] static base::Result<KernelSelection> parse(
       const std::vector<std::string>& include, const std::vector<std::string>& exclude = {});
   [[nodiscard]] bool empty() const { return include.empty() && exclude.empty(); }
-  [[nodiscard]] bool chooses(std::string_view demangled, std::string_view short_name,
+  [[nodiscard]] bool chooses(std::string_view demangled,
+                             std::string_view short_name,
                              std::string_view mangled) const;
   bool operator==(const KernelSelection&) const = default;
 };

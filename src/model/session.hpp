@@ -253,7 +253,8 @@ void for_each_gpu_work(S& session, Each&& each) {
 /// Occurrences of ranges, listed or not.
 [[nodiscard]] inline std::uint64_t count_ranges(const Session& session) {
   std::uint64_t count = session.ranges.size();
-  for (const Unlisted& each : session.unlisted) count += each.wall.moments.n;
+  for (const Unlisted& each : session.unlisted)
+    count += each.wall.moments.n;
   return count;
 }
 
@@ -267,7 +268,8 @@ void for_each_gpu_work(S& session, Each&& each) {
 
 /// Something that a report can be made of: ranges, calls, GPU work, results or totals.
 [[nodiscard]] inline bool holds_anything(const Session& s) {
-  if (!s.allocators.empty()) return true;
+  if (!s.allocators.empty())
+    return true;
   return !s.ranges.empty() || !s.launches.empty() || has_gpu_work(s) || !s.measurements.empty() ||
          !s.summary.empty();
 }

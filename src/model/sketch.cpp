@@ -12,7 +12,8 @@ constexpr int kBits = 5;  // below the leading one
 }  // namespace
 
 void Moments::add(std::int64_t value, std::uint64_t times) {
-  if (times == 0) return;
+  if (times == 0)
+    return;
   min = n == 0 ? value : std::min(min, value);
   max = n == 0 ? value : std::max(max, value);
   n += times;
@@ -34,7 +35,8 @@ double Moments::mean() const {
 }
 
 std::size_t Sketch::bin_of(std::int64_t value) {
-  if (value <= 0) return 0;
+  if (value <= 0)
+    return 0;
   const auto bits = static_cast<std::uint64_t>(value);
   const int shift = std::max(0, static_cast<int>(std::bit_width(bits)) - 1 - kBits);
   return (static_cast<std::size_t>(shift) << kBits) + static_cast<std::size_t>(bits >> shift);
@@ -49,12 +51,14 @@ std::int64_t Sketch::middle_of(std::size_t bin) {
 }
 
 std::uint64_t& Sketch::at(std::size_t bin) {
-  if (counts_.empty()) first_ = bin;
+  if (counts_.empty())
+    first_ = bin;
   if (bin < first_) {
     counts_.insert(counts_.begin(), first_ - bin, 0);
     first_ = bin;
   }
-  if (bin - first_ >= counts_.size()) counts_.resize(bin - first_ + 1, 0);
+  if (bin - first_ >= counts_.size())
+    counts_.resize(bin - first_ + 1, 0);
   return counts_[bin - first_];
 }
 
@@ -67,9 +71,11 @@ std::uint64_t* Sketch::reach(std::size_t first, std::size_t end) {
 }
 
 void Sketch::add(const Sketch& other) {
-  if (other.counts_.empty()) return;
+  if (other.counts_.empty())
+    return;
   std::uint64_t* to = reach(other.first_, other.first_ + other.counts_.size());
-  for (std::size_t i = 0; i < other.counts_.size(); ++i) to[i] += other.counts_[i];
+  for (std::size_t i = 0; i < other.counts_.size(); ++i)
+    to[i] += other.counts_[i];
 }
 
 void Sketch::take(const Sketch& part) {
@@ -80,14 +86,17 @@ void Sketch::take(const Sketch& part) {
 
 std::uint64_t Sketch::total() const {
   std::uint64_t sum = 0;
-  for (const std::uint64_t count : counts_) sum += count;
+  for (const std::uint64_t count : counts_)
+    sum += count;
   return sum;
 }
 
 double Distribution::value_at(std::uint64_t place) const {
   const Moments& m = moments;
-  if (place == 0) return static_cast<double>(m.min);
-  if (place + 1 >= m.n) return static_cast<double>(m.max);
+  if (place == 0)
+    return static_cast<double>(m.min);
+  if (place + 1 >= m.n)
+    return static_cast<double>(m.max);
   const auto& counts = sketch.counts();
   std::uint64_t seen = 0;
   for (std::size_t i = 0; i < counts.size(); ++i)

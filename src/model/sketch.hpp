@@ -27,7 +27,8 @@ struct Moments {
 
   void add(std::int64_t value, std::uint64_t times = 1);
   void add(const Moments& other) {
-    if (other.n == 0) return;
+    if (other.n == 0)
+      return;
     min = n == 0 || other.min < min ? other.min : min;
     max = n == 0 || other.max > max ? other.max : max;
     n += other.n;
@@ -48,7 +49,8 @@ class Sketch {
   [[nodiscard]] static std::int64_t middle_of(std::size_t bin);
 
   void add(std::int64_t value, std::uint64_t times = 1) {
-    if (times > 0) at(bin_of(value)) += times;
+    if (times > 0)
+      at(bin_of(value)) += times;
   }
   void add(const Sketch& other);
   void take(const Sketch& part);

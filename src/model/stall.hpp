@@ -71,7 +71,8 @@ inline constexpr std::size_t kMostStallLines = 10;
 /// The most frequent reason to wait; null where there is none.
 [[nodiscard]] inline const StallShare* top_stall(const Stalls& stalls) {
   for (const StallShare& each : stalls.reasons)
-    if (is_stall(each.reason)) return &each;
+    if (is_stall(each.reason))
+      return &each;
   return nullptr;
 }
 

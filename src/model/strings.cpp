@@ -27,7 +27,8 @@ std::string_view Strings::store(std::string_view text) {
 }
 
 StringId Strings::intern(std::string_view text) {
-  if (const auto found = ids_.find(text); found != ids_.end()) return found->second;
+  if (const auto found = ids_.find(text); found != ids_.end())
+    return found->second;
   const auto id = static_cast<StringId>(views_.size());
   const std::string_view stored = store(text);
   views_.push_back(stored);

@@ -16,9 +16,16 @@ namespace fs = std::filesystem;
 
 /// malloc() and its like, and the operators of C++.
 bool allocates(std::string_view function) {
-  constexpr std::string_view kFunctions[] = {
-      "malloc",         "calloc",        "realloc",  "reallocarray", "free",
-      "posix_memalign", "aligned_alloc", "memalign", "valloc",       "pvalloc"};
+  constexpr std::string_view kFunctions[] = {"malloc",
+                                             "calloc",
+                                             "realloc",
+                                             "reallocarray",
+                                             "free",
+                                             "posix_memalign",
+                                             "aligned_alloc",
+                                             "memalign",
+                                             "valloc",
+                                             "pvalloc"};
   constexpr std::string_view kOperators[] = {"_Znw", "_Zna", "_Zdl", "_Zda"};
   return std::ranges::find(kFunctions, function) != std::end(kFunctions) ||
          std::ranges::any_of(kOperators, [&](std::string_view operator_name) {
@@ -43,20 +50,24 @@ std::vector<CodeRange> allocator_code_of(std::uint32_t pid) {
   std::vector<CodeRange> code;
   sample::cpu::maps_of(pid, [&](const sample::cpu::Mapped& mapped) {
     const std::string path(mapped.path);
-    if (!path.starts_with('/') || path.starts_with("//") || is_of_system(path)) return;
+    if (!path.starts_with('/') || path.starts_with("//") || is_of_system(path))
+      return;
     const base::ElfFile file(process + "root" + path);
     const auto segment = file.code_segment();
-    if (!segment) return;
+    if (!segment)
+      return;
     const std::uint64_t bias = mapped.start - mapped.offset + segment->p_offset - segment->p_vaddr;
     std::vector<CodeRange> functions;
     bool has_malloc = false;
     file.each_symbol([&](std::string_view name, const Elf64_Sym& symbol) {
-      if (!allocates(name)) return;
+      if (!allocates(name))
+        return;
       has_malloc = has_malloc || name == "malloc";
       const std::uint64_t begin = bias + symbol.st_value;
       functions.push_back({begin, begin + std::max<std::uint64_t>(1, symbol.st_size)});
     });
-    if (!has_malloc) return;
+    if (!has_malloc)
+      return;
     if (path == executable)
       code.insert(code.end(), functions.begin(), functions.end());
     else

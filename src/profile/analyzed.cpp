@@ -25,8 +25,10 @@ namespace {
 analyze::RunFacts run_facts(const std::filesystem::path& input, const std::filesystem::path& run) {
   analyze::RunFacts facts;
   facts.named = named_input(input, run);
-  if (!run.empty()) facts.info = runs::run_info(run);
-  if (facts.info.id.empty()) facts.info.id = input.filename().string();
+  if (!run.empty())
+    facts.info = runs::run_info(run);
+  if (facts.info.id.empty())
+    facts.info.id = input.filename().string();
   std::error_code error;
   if (run.parent_path().filename() == "repeats" &&
       std::filesystem::exists(run / "report.json", error))
@@ -42,13 +44,17 @@ std::string diagnosed(const model::Session& session) {
   // reason.
   const model::Loss* cause = nullptr;
   for (const model::Loss& loss : session.losses) {
-    if (loss.kind != "nsys_diagnostic") continue;
+    if (loss.kind != "nsys_diagnostic")
+      continue;
     const bool reason = !loss.detail.ends_with("events might have been collected.") &&
                         loss.detail.find("No NVTX events collected") == std::string::npos;
-    if (cause == nullptr || reason) cause = &loss;
-    if (reason) break;
+    if (cause == nullptr || reason)
+      cause = &loss;
+    if (reason)
+      break;
   }
-  if (cause != nullptr) return cause->detail;
+  if (cause != nullptr)
+    return cause->detail;
   static constexpr std::pair<std::string_view, const char*> kHints[] = {
       {"nsys", "Check that nsys recorded with --trace=cuda,nvtx"},
       {"ncu", "Check ncu's filters: they matched no kernel"},
@@ -56,7 +62,8 @@ std::string diagnosed(const model::Session& session) {
        "Check that the profiler was active: torch.profiler records CPU and CUDA between start() "
        "and stop()"}};
   for (const auto& [format, hint] : kHints)
-    if (session.sources.front().format.starts_with(format)) return hint;
+    if (session.sources.front().format.starts_with(format))
+      return hint;
   return "Check the tool's recording options";
 }
 
@@ -70,7 +77,8 @@ base::Error nothing(const std::filesystem::path& input, const model::Session& se
     error.what = "nothing was captured: " + why_no_range(session);
     error.hint =
         !session.processes.empty() ? "Check that the part of the program with ranges ran"
-        : std::any_of(session.losses.begin(), session.losses.end(),
+        : std::any_of(session.losses.begin(),
+                      session.losses.end(),
                       [](const model::Loss& loss) { return loss.kind == "no_capture_file"; })
             ? "Let the program open and write files: ulimit -n and ulimit -f, free space, memory"
             : "Check that the program calls NVTX 3 (C and C++: nvtx3 headers; Python: the nvtx "
@@ -84,16 +92,19 @@ base::Error nothing(const std::filesystem::path& input, const model::Session& se
 
 /// The configuration that the run was made with; empty where there is none.
 config::Value settings_of(const std::filesystem::path& run) {
-  if (run.empty()) return {};
+  if (run.empty())
+    return {};
   return config::read_yaml(run / "config.yaml").value_or(config::Value{});
 }
 
-std::string unmatched_in(const config::Value& settings, std::span<const std::string> command,
+std::string unmatched_in(const config::Value& settings,
+                         std::span<const std::string> command,
                          const model::Session& session) {
   const config::Value* functions = config::at_path(settings, "pipeline.native.functions");
   std::vector<std::string> patterns;
   if (functions != nullptr)
-    for (const config::Value& pattern : functions->items) patterns.push_back(pattern.text);
+    for (const config::Value& pattern : functions->items)
+      patterns.push_back(pattern.text);
   return unmatched_functions(patterns, command, session);
 }
 
@@ -104,7 +115,8 @@ std::string text_at(const config::Value& settings, std::string_view key) {
 
 analyze::FoldNames fold_names_at(const config::Value& settings) {
   const std::string name = text_at(settings, "report.fold_names");
-  if (name == "numbers") return analyze::FoldNames::kNumbers;
+  if (name == "numbers")
+    return analyze::FoldNames::kNumbers;
   return name == "off" ? analyze::FoldNames::kOff : analyze::FoldNames::kAuto;
 }
 
@@ -128,7 +140,8 @@ std::string why_no_range(const model::Session& native) {
   if (!native.processes.empty())
     return base::counted(native.processes.size(), "process") + ", but none opened a range";
   for (const model::Loss& loss : native.losses)
-    if (loss.kind == "no_capture_file" || model::explains_missing_ranges(loss)) return loss.detail;
+    if (loss.kind == "no_capture_file" || model::explains_missing_ranges(loss))
+      return loss.detail;
   return "no process loaded rangescope's library, or those that did could not write into the run "
          "directory";
 }
@@ -147,9 +160,12 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
   if (std::filesystem::exists(input, error) && !runs::is_run_dir(input)) {
     const auto inside = runs::list_runs(input);
     if (inside.size() > 1)
-      return base::fail(base::Code::kUsage, "this is a folder of runs", written,
+      return base::fail(base::Code::kUsage,
+                        "this is a folder of runs",
+                        written,
                         "Name one of them: " + base::shell_quote(inside.back().string()));
-    if (inside.size() == 1) return find_inputs(root, inside.front().string(), run);
+    if (inside.size() == 1)
+      return find_inputs(root, inside.front().string(), run);
     // Our own export is its run, where that is still there; the export holds no events to report
     // on.
     const auto exported = report::tables::exported_run(input);
@@ -182,9 +198,12 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
     base::info("the repetition of median duration, " + found->filename().string() + " of " +
                std::to_string(count) + "; the others are in " + found->parent_path().string());
   }
-  if (run.empty()) run = *found;
+  if (run.empty())
+    run = *found;
   if (captures.empty()) {
-    return base::fail(base::Code::kNothingCaptured, "the run holds no capture", found->string(),
+    return base::fail(base::Code::kNothingCaptured,
+                      "the run holds no capture",
+                      found->string(),
                       "See what happened: rangescope runs show " + base::shell_quote(written));
   }
   return captures;
@@ -196,7 +215,8 @@ std::vector<std::filesystem::path> captures_to_read(const std::filesystem::path&
     const auto median = runs::captures_of(runs::median_repeat(repeats));
     captures.insert(captures.begin(), median.begin(), median.end());
   }
-  if (captures.size() > 1) std::erase_if(captures, is_empty_folder);
+  if (captures.size() > 1)
+    std::erase_if(captures, is_empty_folder);
   return captures;
 }
 
@@ -208,8 +228,10 @@ std::vector<std::filesystem::path> filled_captures(const std::filesystem::path& 
 
 base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs,
                                       const std::filesystem::path& run,
-                                      const analyze::Options& wanted, read::Options reading,
-                                      Sessions read, std::optional<analyze::RunFacts> known,
+                                      const analyze::Options& wanted,
+                                      read::Options reading,
+                                      Sessions read,
+                                      std::optional<analyze::RunFacts> known,
                                       base::Result<analyze::tally::Digest>* tally) {
   for (const auto& input : inputs) {
     if (is_empty_folder(input) && (!run.empty() || !runs::run_of(input).empty()))
@@ -218,9 +240,12 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   reading.threads = wanted.threads;
   analyze::Options options = wanted;
   const config::Value settings = settings_of(run);
-  if (!options.fold_names) options.fold_names = fold_names_at(settings);
-  if (options.nest.empty()) options.nest = text_at(settings, "report.nest");
-  if (options.device.empty()) options.device = text_at(settings, "device");
+  if (!options.fold_names)
+    options.fold_names = fold_names_at(settings);
+  if (options.nest.empty())
+    options.nest = text_at(settings, "report.nest");
+  if (options.device.empty())
+    options.device = text_at(settings, "device");
   options.by_payload = options.by_payload || counted_by_payload(run) ||
                        text_at(settings, "report.bucket_by") == "payload";
   if (options.domains == analyze::Domains::kNested)
@@ -228,11 +253,13 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   const analyze::NameFolder names(*options.fold_names, options.ranges);
   auto captured = TRY(read_captures(inputs, reading, names, std::move(read)));
   model::Session& session = captured.session;
-  const auto missing = missing_captures(run.empty() ? runs::run_of(inputs.front()) : run, inputs,
-                                        captured.session.losses);
+  const auto missing = missing_captures(
+      run.empty() ? runs::run_of(inputs.front()) : run, inputs, captured.session.losses);
   session.losses.insert(session.losses.begin(), missing.begin(), missing.end());
   if (!missing.empty() && session.ranges.empty() && !holds_program(session))
-    return base::fail(base::Code::kBadData, missing.front().detail, inputs.front().string(),
+    return base::fail(base::Code::kBadData,
+                      missing.front().detail,
+                      inputs.front().string(),
                       "Restore the run from a copy; see `rangescope runs verify`");
   if (!model::holds_anything(session) && !holds_program(session))
     return tl::make_unexpected(nothing(inputs.front(), session));
@@ -246,7 +273,8 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
     facts.notes.push_back(std::move(unmatched));
   auto report = TRY(analyze::answer(
       session, options, reference_of(run, !session.measurements.empty()), std::move(facts), tally));
-  if (session.far_apart) TRY(judge_each_recording(captured.in_order, wanted, reading, report));
+  if (session.far_apart)
+    TRY(judge_each_recording(captured.in_order, wanted, reading, report));
   return Analyzed{std::move(session), std::move(report), std::move(captured.parts)};
 }
 
@@ -256,7 +284,8 @@ base::Result<Analyzed> analyze_input(const std::filesystem::path& input,
   return analyze_inputs(std::span(&input, 1), run, options);
 }
 
-base::Result<void> write_report(const Analyzed& analyzed, std::string_view format,
+base::Result<void> write_report(const Analyzed& analyzed,
+                                std::string_view format,
                                 const std::filesystem::path& to) {
   auto exporter = TRY(report::find_exporter(format));
   report::FileSink sink(to);

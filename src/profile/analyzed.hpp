@@ -43,8 +43,11 @@ struct Analyzed {
 /// were read already. `known`: of a job, what is known of it; else it comes from the run's
 /// directory. `tally`: as in analyze::answer().
 [[nodiscard]] base::Result<Analyzed> analyze_inputs(
-    std::span<const std::filesystem::path> inputs, const std::filesystem::path& run,
-    const analyze::Options& options, read::Options reading = {}, Sessions read = {},
+    std::span<const std::filesystem::path> inputs,
+    const std::filesystem::path& run,
+    const analyze::Options& options,
+    read::Options reading = {},
+    Sessions read = {},
     std::optional<analyze::RunFacts> known = {},
     base::Result<analyze::tally::Digest>* tally = nullptr);
 
@@ -61,7 +64,8 @@ struct Analyzed {
 [[nodiscard]] bool is_empty_folder(const std::filesystem::path& path);
 
 /// Writes it in one of report/'s formats, as wide as where there is no terminal.
-[[nodiscard]] base::Result<void> write_report(const Analyzed& analyzed, std::string_view format,
+[[nodiscard]] base::Result<void> write_report(const Analyzed& analyzed,
+                                              std::string_view format,
                                               const std::filesystem::path& to);
 
 /// Is there a loss that --strict does not forgive?

@@ -41,7 +41,8 @@ bool has_results(const model::Session& session) {
 /// ones.
 fs::path profiled_run_of(const fs::path& path) {
   fs::path run = runs::run_of(path);
-  if (run.empty()) return run;
+  if (run.empty())
+    return run;
   for (fs::path series = runs::run_of(run); !series.empty(); series = runs::run_of(run))
     run = std::move(series);
   const auto imports = runs::read_imports(run);
@@ -52,7 +53,8 @@ std::uint64_t bytes_of(const std::vector<fs::path>& parts) {
   std::uint64_t bytes = 0;
   std::error_code error;
   for (const fs::path& part : parts) {
-    if (fs::is_regular_file(part, error)) bytes += fs::file_size(part, error);
+    if (fs::is_regular_file(part, error))
+      bytes += fs::file_size(part, error);
     for (fs::recursive_directory_iterator entry(part, error), end; !error && entry != end;
          entry.increment(error))
       if (std::error_code ignored; entry->is_regular_file(ignored))
@@ -72,7 +74,8 @@ std::string within(const fs::path& path, const fs::path& run) {
 bool is_of_others(const model::Session& session, const std::vector<std::uint32_t>& wanted) {
   bool has_rank = false;
   for (const model::Process& process : session.processes) {
-    if (std::find(wanted.begin(), wanted.end(), process.rank) != wanted.end()) return false;
+    if (std::find(wanted.begin(), wanted.end(), process.rank) != wanted.end())
+      return false;
     has_rank = has_rank || process.rank != model::kNone;
   }
   return has_rank && !wanted.empty();
@@ -87,13 +90,15 @@ bool is_native(const Input& input) {
 void choose_timelines(std::vector<Input>& inputs, std::vector<std::string>& notes) {
   std::map<fs::path, std::vector<std::size_t>> seen;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!read::has_timeline(inputs[i].session) && has_results(inputs[i].session)) continue;
-    if (const fs::path run = profiled_run_of(inputs[i].path); !run.empty()) seen[run].push_back(i);
+    if (!read::has_timeline(inputs[i].session) && has_results(inputs[i].session))
+      continue;
+    if (const fs::path run = profiled_run_of(inputs[i].path); !run.empty())
+      seen[run].push_back(i);
   }
   std::vector<std::size_t> dropped;
   for (auto& [run, all] : seen) {
-    std::stable_partition(all.begin(), all.end(),
-                          [&](std::size_t i) { return is_native(inputs[i]); });
+    std::stable_partition(
+        all.begin(), all.end(), [&](std::size_t i) { return is_native(inputs[i]); });
     std::size_t best = all.front();
     for (const std::size_t i : all)
       if (better_timeline(&inputs[best].session, &inputs[i].session) == &inputs[i].session)
@@ -111,7 +116,8 @@ void choose_timelines(std::vector<Input>& inputs, std::vector<std::string>& note
     }
   }
   std::sort(dropped.rbegin(), dropped.rend());
-  for (const std::size_t i : dropped) inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(i));
+  for (const std::size_t i : dropped)
+    inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(i));
 }
 
 /// Leaves out what is read already: a file that is named twice, a copy, or a report next to its
@@ -137,13 +143,15 @@ void leave_out_repeated(std::vector<Input>& inputs, std::vector<std::string>& no
 /// When the recording began, as UTC; nothing where that is unknown.
 std::optional<std::int64_t> begin_unix_ns(const model::Session& session) {
   const bool has_utc = read::has_timeline(session) && session.clock.anchor_unix_ns != 0;
-  if (!has_utc) return std::nullopt;
+  if (!has_utc)
+    return std::nullopt;
   return session.begin_ns - session.clock.anchor_ns + session.clock.anchor_unix_ns;
 }
 
 /// The rank of a recording's processes; nothing where they have none, or several.
 std::optional<std::uint32_t> rank_of(const model::Session& session) {
-  if (session.processes.empty()) return std::nullopt;
+  if (session.processes.empty())
+    return std::nullopt;
   const std::uint32_t rank = session.processes.front().rank;
   const auto has_rank = [&](const model::Process& process) { return process.rank == rank; };
   const bool has_one = rank != model::kNone && std::ranges::all_of(session.processes, has_rank);
@@ -168,7 +176,8 @@ void order_captures(std::vector<Input>& inputs) {
 const model::Session* better_timeline(const model::Session* native, const model::Session* nsys) {
   const bool native_gpu = native && !native->kernels.empty(),
              nsys_gpu = nsys && !nsys->kernels.empty();
-  if (native_gpu || (native && !nsys_gpu && has_results(*native))) return native;
+  if (native_gpu || (native && !nsys_gpu && has_results(*native)))
+    return native;
   return nsys ? nsys : native;
 }
 
@@ -194,8 +203,10 @@ struct InputsRead {
   std::vector<base::Error> unread;
 };
 
-base::Result<InputsRead> read_inputs(std::span<const fs::path> paths, const read::Options& options,
-                                     Sessions& read, std::vector<std::string>& notes) {
+base::Result<InputsRead> read_inputs(std::span<const fs::path> paths,
+                                     const read::Options& options,
+                                     Sessions& read,
+                                     std::vector<std::string>& notes) {
   InputsRead out;
   const auto recordings = read::recordings(paths);
   std::size_t number = 0;
@@ -210,18 +221,21 @@ base::Result<InputsRead> read_inputs(std::span<const fs::path> paths, const read
     if (const auto run = report::tables::exported_run(path))
       return tl::make_unexpected(is_an_export(path, *run));
     std::string activity = "reading " + base::printable(path.filename().string());
-    if (recordings.size() > 1) activity += fmt::format(" ({} of {})", number, recordings.size());
+    if (recordings.size() > 1)
+      activity += fmt::format(" ({} of {})", number, recordings.size());
     const base::Work reading(std::move(activity), bytes_of(parts));
     auto already_read = read.extract(path);
     auto session = already_read.empty() ? read::read_recording(parts, options)
                                         : std::move(already_read.mapped());
     if (session) {
       label_processes(path, *session);
-      if (!is_of_others(*session, options.ranks)) out.inputs.push_back({path, std::move(*session)});
+      if (!is_of_others(*session, options.ranks))
+        out.inputs.push_back({path, std::move(*session)});
       continue;
     }
     // What one tool left of a run may be damaged; what the others saw still counts.
-    if (paths.size() == 1 || profiled_run_of(path).empty()) return base::fail(std::move(session));
+    if (paths.size() == 1 || profiled_run_of(path).empty())
+      return base::fail(std::move(session));
     out.unread.push_back(session.error());
   }
   return out;
@@ -235,10 +249,12 @@ std::vector<NcuPart> pages_of(const std::vector<Input>& inputs) {
     const model::Session& session = input.session;
     const std::size_t count = session.measurements.size();
     const bool is_damaged =
-        std::any_of(session.losses.begin(), session.losses.end(),
-                    [](const model::Loss& loss) { return loss.kind == "damaged_result"; });
+        std::any_of(session.losses.begin(), session.losses.end(), [](const model::Loss& loss) {
+          return loss.kind == "damaged_result";
+        });
     const bool has_pages = !session.sources.empty() && session.sources.front().paged;
-    if (count > 0 && !is_damaged && has_pages) parts.push_back({input.path, first, count});
+    if (count > 0 && !is_damaged && has_pages)
+      parts.push_back({input.path, first, count});
     first += count;
   }
   return parts;
@@ -246,37 +262,47 @@ std::vector<NcuPart> pages_of(const std::vector<Input>& inputs) {
 
 }  // namespace
 
-base::Result<Captured> read_captures(std::span<const fs::path> paths, const read::Options& options,
-                                     const analyze::NameFolder& names, Sessions read) {
+base::Result<Captured> read_captures(std::span<const fs::path> paths,
+                                     const read::Options& options,
+                                     const analyze::NameFolder& names,
+                                     Sessions read) {
   if (paths.empty())
-    return base::fail(base::Code::kUsage, "no input was given", {},
-                      "Name a run directory or a file.");
+    return base::fail(
+        base::Code::kUsage, "no input was given", {}, "Name a run directory or a file.");
   Captured captured;
   auto [inputs, unread] = TRY(read_inputs(paths, options, read, captured.notes));
   if (inputs.empty() && unread.empty())
-    return base::fail(base::Code::kNothingCaptured, "no process here is of these ranks",
-                      paths.front().string(), "Leave out --rank.");
-  if (inputs.empty()) return tl::make_unexpected(unread.front());
+    return base::fail(base::Code::kNothingCaptured,
+                      "no process here is of these ranks",
+                      paths.front().string(),
+                      "Leave out --rank.");
+  if (inputs.empty())
+    return tl::make_unexpected(unread.front());
   if (inputs.size() > 1) {
     order_captures(inputs);
     leave_out_repeated(inputs, captured.notes);
   }
   choose_timelines(inputs, captured.notes);
-  for (Input& input : inputs) analyze::mend_push_pop(input.session);
+  for (Input& input : inputs)
+    analyze::mend_push_pop(input.session);
   for (Input& input : inputs) {  // names hold sequence numbers until they are folded
     std::string prefix;
-    if (inputs.size() > 1) prefix = input.path.string() + ": ";
+    if (inputs.size() > 1)
+      prefix = input.path.string() + ": ";
     for (const std::string& note :
          {analyze::add_backward_modules(input.session), names.fold(input.session)})
-      if (!note.empty()) captured.notes.push_back(prefix + note);
+      if (!note.empty())
+        captured.notes.push_back(prefix + note);
   }
-  for (const Input& input : inputs) captured.in_order.push_back(input.path);
+  for (const Input& input : inputs)
+    captured.in_order.push_back(input.path);
   // The order of join(): then measurements are where they are counted to be.
-  std::stable_partition(inputs.begin(), inputs.end(),
-                        [](const Input& i) { return read::has_timeline(i.session); });
+  std::stable_partition(
+      inputs.begin(), inputs.end(), [](const Input& i) { return read::has_timeline(i.session); });
   captured.parts = pages_of(inputs);
   std::vector<model::Session> sessions;
-  for (Input& input : inputs) sessions.push_back(std::move(input.session));
+  for (Input& input : inputs)
+    sessions.push_back(std::move(input.session));
   captured.session = read::join(std::move(sessions));
   for (const base::Error& error : unread)
     captured.session.losses.push_back(
@@ -284,10 +310,12 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
   return captured;
 }
 
-std::vector<model::Loss> missing_captures(const fs::path& run, std::span<const fs::path> inputs,
+std::vector<model::Loss> missing_captures(const fs::path& run,
+                                          std::span<const fs::path> inputs,
                                           const std::vector<model::Loss>& known) {
   const auto manifest = runs::read_manifest(run);
-  if (!manifest || manifest->end_unix_ns == 0) return {};
+  if (!manifest || manifest->end_unix_ns == 0)
+    return {};
   std::error_code error;
   const fs::path whole = fs::absolute(run, error).lexically_normal();
   const auto is_read = [&](const fs::path& name) {
@@ -302,7 +330,8 @@ std::vector<model::Loss> missing_captures(const fs::path& run, std::span<const f
     const std::string extension = fs::path(name).extension().string();
     const bool capture = extension == wire::native::kSuffix || extension == wire::gpu::kSuffix ||
                          extension == wire::cpu::kSuffix || extension == wire::samples::kSuffix;
-    if (!capture || !is_read(name)) continue;
+    if (!capture || !is_read(name))
+      continue;
     if (const std::uint64_t size = fs::file_size(whole / name, error); error) {
       gone.push_back(base::printable(name));
     } else if (size < proof.bytes) {
@@ -313,31 +342,37 @@ std::vector<model::Loss> missing_captures(const fs::path& run, std::span<const f
   const auto names = [](std::vector<std::string>& all) {
     const std::size_t count = all.size();
     constexpr std::size_t kNamed = 3;
-    if (count > kNamed) all.resize(kNamed);
+    if (count > kNamed)
+      all.resize(kNamed);
     return base::join(all, ", ") +
            (count > kNamed ? " and " + std::to_string(count - kNamed) + " more" : "");
   };
   std::vector<model::Loss> losses;
   if (const std::size_t count = gone.size(); count > 0)
-    losses.push_back({"unreadable_captures", count,
+    losses.push_back({"unreadable_captures",
+                      count,
                       "the run had more captures when it ended; missing: " + names(gone)});
   const bool noticed = std::any_of(known.begin(), known.end(), [](const model::Loss& loss) {
     return loss.kind == "torn_tail" || loss.kind == "truncated_header" ||
            loss.kind == "torn_samples";
   });
   if (!cut.empty() && !noticed)
-    losses.push_back({"torn_tail", bytes,
+    losses.push_back({"torn_tail",
+                      bytes,
                       "bytes that captures had when the run ended are missing: " + names(cut)});
   return losses;
 }
 
 std::string kept_file(const fs::path& file) {
   const auto head = base::read_head(file, 256);
-  if (!head || report::tables::exported_run(file)) return {};  // our own exports
+  if (!head || report::tables::exported_run(file))
+    return {};  // our own exports
   if (const auto reader = read::find_reader(file))
     return "a recording (" + std::string((*reader)->name) + ")";
-  if (head->starts_with("\x28\xb5\x2f\xfd")) return "an archive";
-  if (head->find("rangescope.baseline/") != std::string::npos) return "a baseline";
+  if (head->starts_with("\x28\xb5\x2f\xfd"))
+    return "an archive";
+  if (head->find("rangescope.baseline/") != std::string::npos)
+    return "a baseline";
   const fs::path run = runs::run_of(file);
   std::error_code error;
   const bool report = file.filename().string().starts_with("report.") &&

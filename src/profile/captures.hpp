@@ -53,7 +53,8 @@ using Sessions = std::map<std::filesystem::path, model::Session>;
 /// a file that was cut between two blocks looks whole. `known`: what their readers noticed by
 /// themselves.
 [[nodiscard]] std::vector<model::Loss> missing_captures(
-    const std::filesystem::path& run, std::span<const std::filesystem::path> inputs,
+    const std::filesystem::path& run,
+    std::span<const std::filesystem::path> inputs,
     const std::vector<model::Loss>& known);
 
 /// What a file is that others read, so that an output does not replace it: "a baseline", "a

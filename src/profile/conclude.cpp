@@ -34,10 +34,17 @@ using model::Grade;
 
 /// The tool only reports that nothing came out; the reason is in the program.
 bool says_nothing(const std::string& id) {
-  for (const char* one :
-       {"ncu.nothing_matched", "ncu.only_push_pop", "ncu.only_start_end", "ncu.exit_in_range",
-        "nsys.never_started", "ncu.empty", "nsys.empty", "ncu.failed", "nsys.failed"})
-    if (id == one) return true;
+  for (const char* one : {"ncu.nothing_matched",
+                          "ncu.only_push_pop",
+                          "ncu.only_start_end",
+                          "ncu.exit_in_range",
+                          "nsys.never_started",
+                          "ncu.empty",
+                          "nsys.empty",
+                          "ncu.failed",
+                          "nsys.failed"})
+    if (id == one)
+      return true;
   return false;
 }
 
@@ -67,7 +74,8 @@ std::vector<Finding> diagnose_capture(const model::Session* session,
 /// known.
 std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::string& tool) {
   std::vector<Finding> out;
-  if (outcome.result == collect::Result::kOk) return out;
+  if (outcome.result == collect::Result::kOk)
+    return out;
   const std::string question = "Why did " + tool + " capture nothing?";
   for (const collect::Complaint& complaint : outcome.complaints) {
     Finding finding;
@@ -93,8 +101,8 @@ std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::str
 }
 
 std::vector<Finding> concatenated(std::vector<Finding> first, std::vector<Finding> second) {
-  first.insert(first.end(), std::make_move_iterator(second.begin()),
-               std::make_move_iterator(second.end()));
+  first.insert(
+      first.end(), std::make_move_iterator(second.begin()), std::make_move_iterator(second.end()));
   return first;
 }
 
@@ -103,8 +111,9 @@ std::vector<Finding> concatenated(std::vector<Finding> first, std::vector<Findin
 std::vector<Finding> ordered_findings(std::vector<Finding> program, std::vector<Finding> tool) {
   const bool tool_has_reason = !tool.empty() && !says_nothing(tool.front().id);
   const bool program_explains =
-      std::any_of(program.begin(), program.end(),
-                  [](const Finding& finding) { return finding.verdict == Grade::kFail; });
+      std::any_of(program.begin(), program.end(), [](const Finding& finding) {
+        return finding.verdict == Grade::kFail;
+      });
   if (program_explains && !tool_has_reason)
     return concatenated(std::move(program), std::move(tool));
   return concatenated(std::move(tool), std::move(program));
@@ -117,14 +126,16 @@ int exit_code_of(const base::Ended& ended) {
 /// Texts of all explanations, separated by "; ".
 std::string joined_explanations(const Run& run) {
   std::vector<std::string> texts;
-  for (const Explanation& explanation : run.explanations) texts.push_back(explanation.text);
+  for (const Explanation& explanation : run.explanations)
+    texts.push_back(explanation.text);
   return base::join(texts, "; ");
 }
 
 std::string explanations_without_finding(const Run& run) {
   std::vector<std::string> texts;
   for (const Explanation& explanation : run.explanations)
-    if (!explanation.found) texts.push_back(explanation.text);
+    if (!explanation.found)
+      texts.push_back(explanation.text);
   return base::join(texts, "; ");
 }
 
@@ -132,15 +143,16 @@ std::string explanations_without_finding(const Run& run) {
 /// nothing.
 void diagnose(Run& run, const std::vector<std::string>& missing, bool reported) {
   read_again(run);
-  const bool fatal = std::any_of(run.outcomes.begin(), run.outcomes.end(),
-                                 [](const auto& one) { return one.second.fatal; });
+  const bool fatal = std::any_of(
+      run.outcomes.begin(), run.outcomes.end(), [](const auto& one) { return one.second.fatal; });
   if (!run.asked.native && !run.timeline() && !fatal && !run.program_failed &&
       run.config.flag("pipeline.probe", true)) {
     const auto look = look_stage(run, {});
     if (auto ready = look->prepare(); ready && !run.args.native.library.empty()) {
       base::info(
           "probe run of the program without a profiler, to find out why nothing was captured");
-      if (auto ran = look->run(); !ran) base::detail("no probe run: " + ran.error().what);
+      if (auto ran = look->run(); !ran)
+        base::detail("no probe run: " + ran.error().what);
       run.program_failed.reset();  // the look's own failure is a finding, not the run's end
     }
   }
@@ -150,20 +162,26 @@ void diagnose(Run& run, const std::vector<std::string>& missing, bool reported) 
   model::RangeSelection meant = run.args.analysis.ranges;
   if (meant.include.empty())
     if (const auto range = run.config.text("pipeline.nsys.nvtx_capture"))
-      if (auto gate = model::parse_terms(*range)) meant.include = std::move(*gate);
+      if (auto gate = model::parse_terms(*range))
+        meant.include = std::move(*gate);
   const model::Session* seen = run.timeline();
   std::vector<model::Finding> program;
   if (seen || run.program_failed || run.asked.native)
-    program = diagnose_capture(seen, run.config.list("workload.command"), meant,
+    program = diagnose_capture(seen,
+                               run.config.list("workload.command"),
+                               meant,
                                run.args.analysis.kernels,
-                               run.alone.value_or(base::Ended{.exit_code = 0}), failed);
+                               run.alone.value_or(base::Ended{.exit_code = 0}),
+                               failed);
   std::vector<model::Finding> tools;
   for (const auto& [tool, outcome] : run.outcomes)
-    for (model::Finding& finding : findings_of(outcome, tool)) tools.push_back(std::move(finding));
+    for (model::Finding& finding : findings_of(outcome, tool))
+      tools.push_back(std::move(finding));
   run.findings = ordered_findings(std::move(program), std::move(tools));
   if (reported && run.args.talk.report && run.args.talk.report_tells)
     return;  // they are printed below the table
-  for (const model::Finding& finding : run.findings) run.args.talk.finding(finding);
+  for (const model::Finding& finding : run.findings)
+    run.args.talk.finding(finding);
 }
 
 Conclusion conclusion_of_error(const Run& run, const base::Error& error) {
@@ -176,8 +194,10 @@ Conclusion conclusion_of_error(const Run& run, const base::Error& error) {
 /// The program's own exit code, whatever was captured.
 Conclusion conclusion_of_failed_program(const Run& run, const base::Result<void>& reported) {
   const char* outcome = "program_failed";
-  if (run.program_failed->timed_out) outcome = "timed_out";
-  if (run.runner->interrupted()) outcome = "interrupted";
+  if (run.program_failed->timed_out)
+    outcome = "timed_out";
+  if (run.runner->interrupted())
+    outcome = "interrupted";
   std::string message = joined_explanations(run);
   if (!reported && !run.captured.empty()) {
     (void)say(reported.error());
@@ -187,22 +207,30 @@ Conclusion conclusion_of_failed_program(const Run& run, const base::Result<void>
 }
 
 Conclusion conclusion_of_report(const base::Result<void>& reported) {
-  if (reported) return {};
+  if (reported)
+    return {};
   const char* outcome = "error";
-  if (reported.error().code == base::Code::kNothingCaptured) outcome = "nothing_captured";
-  if (reported.error().code == base::Code::kDataLoss) outcome = "data_loss";
+  if (reported.error().code == base::Code::kNothingCaptured)
+    outcome = "nothing_captured";
+  if (reported.error().code == base::Code::kDataLoss)
+    outcome = "data_loss";
   return {say(reported.error()), outcome, base::to_string(reported.error())};
 }
 
-Conclusion conclusion(const Run& run, const std::optional<base::Error>& failure,
-                      const base::Result<void>& reported, const std::vector<std::string>& missing) {
-  if (failure) return conclusion_of_error(run, *failure);
-  if (run.repeated) return *run.repeated;
+Conclusion conclusion(const Run& run,
+                      const std::optional<base::Error>& failure,
+                      const base::Result<void>& reported,
+                      const std::vector<std::string>& missing) {
+  if (failure)
+    return conclusion_of_error(run, *failure);
+  if (run.repeated)
+    return *run.repeated;
   // The last line does not repeat what findings said.
   const bool shows_findings = !run.findings.empty() && !run.args.talk.quiet;
   std::string reason =
       shows_findings ? explanations_without_finding(run) : joined_explanations(run);
-  if (!reason.empty()) reason = ": " + reason;
+  if (!reason.empty())
+    reason = ": " + reason;
   if (run.program_failed) {
     const bool is_unexplained = run.findings.empty() && !run.unopened;
     if (run.captured.empty() && run.asked.native && !is_unexplained)
@@ -210,23 +238,28 @@ Conclusion conclusion(const Run& run, const std::optional<base::Error>& failure,
     return conclusion_of_failed_program(run, reported);
   }
   if (run.runner->interrupted() && (!run.finished || !missing.empty()))
-    return {128 + run.runner->signal(), "interrupted",
+    return {128 + run.runner->signal(),
+            "interrupted",
             "interrupted by " + base::signal_name(run.runner->signal())};
   std::string cure;
-  if (!shows_findings && !run.findings.empty()) cure = run.findings.front().hint;
+  if (!shows_findings && !run.findings.empty())
+    cure = run.findings.front().hint;
   if (run.captured.empty()) {
     // No stage measured anything: 80, or what prevented it (77 permission, 69 no driver ...).
-    if (cure.empty() && !shows_findings) cure = "Look at the logs in the run directory.";
+    if (cure.empty() && !shows_findings)
+      cure = "Look at the logs in the run directory.";
     const std::string message =
         run.explanations.empty() ? "no stage had results" : joined_explanations(run);
     return {say({run.worst, "nothing was captured" + reason, run.folder.string(), cure}),
-            "nothing_captured", "nothing was captured: " + message};
+            "nothing_captured",
+            "nothing was captured: " + message};
   }
   if (!missing.empty()) {
     // The exit code is 80 when the last word was a tool's empty capture.
     const std::string empty_stages = "stage " + base::join(missing, ", ") + " captured nothing";
     std::string warning = empty_stages + reason;
-    if (!cure.empty()) warning += ". " + cure;
+    if (!cure.empty())
+      warning += ". " + cure;
     base::warn(warning);
     return {base::exit_code(run.worst), "partial", empty_stages + ": " + joined_explanations(run)};
   }
@@ -237,9 +270,11 @@ Conclusion conclusion(const Run& run, const std::optional<base::Error>& failure,
 void show_job(const Run& run, Done& done) {
   done.directory.clear();
   const auto job = runs::job::claim_report(run.folder);
-  if (!job) return;
+  if (!job)
+    return;
   done.directory = job->folder;
-  if (!run.args.talk.report) return;
+  if (!run.args.talk.report)
+    return;
   const auto analyzed =
       analyze_named({}, {job->folder.string()}, run.args.analysis, {}, JobFrom::kAuto);
   auto shown = base::Result<void>{};
@@ -253,11 +288,13 @@ void show_job(const Run& run, Done& done) {
 
 void remove_old_runs(const Run& run) {
   const auto keep = run.config.integer("run.keep");
-  if (!keep) return;
+  if (!keep)
+    return;
   const runs::Retention retention{.keep = static_cast<std::size_t>(*keep)};
   for (const runs::Candidate& old :
        runs::prunable(run.folder.parent_path(), retention, runs::unix_now_ns())) {
-    if (old.path == run.folder) continue;
+    if (old.path == run.folder)
+      continue;
     if (auto removed = runs::remove_run(old.path); removed)
       base::detail("run.keep: removed " + old.path.string());
   }
@@ -267,10 +304,12 @@ void compress_old_runs(const Run& run) {
   const auto rule = run.config.text("run.compress");
   const auto age = rule ? runs::parse_compress(*rule)
                         : base::Result<std::chrono::seconds>(0);  // checked at the start
-  if (!rule || !age) return;
+  if (!rule || !age)
+    return;
   for (const runs::Candidate& old :
        runs::prunable(run.folder.parent_path(), {.older_than = *age}, runs::unix_now_ns())) {
-    if (old.path == run.folder) continue;
+    if (old.path == run.folder)
+      continue;
     const auto done = runs::compress_run(old.path);
     if (!done)
       base::warn("run.compress: " + base::printable(base::to_string(done.error())));
@@ -293,29 +332,35 @@ static std::vector<std::string> stages_without_capture(const Run& run) {
 
 /// Counters were asked for, and nothing has any.
 static bool lacks_counters(const Run& run) {
-  if (!run.counters || !run.by_native.session || run.by_ncu.session) return false;
+  if (!run.counters || !run.by_native.session || run.by_ncu.session)
+    return false;
   return run.by_native.session->measurements.empty() && run.by_native.session->pc.samples.empty();
 }
 
 /// Whether the user should be told why something is missing. `analyzed`: nullptr where the analysis
 /// failed.
-static bool needs_diagnosis(const Run& run, const std::vector<std::string>& missing,
+static bool needs_diagnosis(const Run& run,
+                            const std::vector<std::string>& missing,
                             const Analyzed* analyzed) {
-  if (!missing.empty() || run.captured.empty() || analyzed == nullptr) return true;
+  if (!missing.empty() || run.captured.empty() || analyzed == nullptr)
+    return true;
   return !analyze::unmatched(analyzed->report, run.args.analysis.ranges).empty();
 }
 
 /// The losses of the report, and the stages that captured nothing.
-static std::vector<model::Loss> losses_of_run(const Run& run, const model::Report& report,
+static std::vector<model::Loss> losses_of_run(const Run& run,
+                                              const model::Report& report,
                                               const std::vector<std::string>& missing) {
   std::vector<model::Loss> losses = report.losses;
   for (const std::string& stage : missing) {
     const bool is_listed = std::any_of(losses.begin(), losses.end(), [&](const model::Loss& loss) {
       return loss.kind == "stage_empty" && loss.detail.starts_with(stage);
     });
-    if (is_listed) continue;
+    if (is_listed)
+      continue;
     std::string detail = "stage " + stage + " captured nothing";
-    if (!run.explanations.empty()) detail += ": " + joined_explanations(run);
+    if (!run.explanations.empty())
+      detail += ": " + joined_explanations(run);
     losses.push_back({"stage_empty", 1, std::move(detail)});
   }
   return losses;
@@ -323,23 +368,28 @@ static std::vector<model::Loss> losses_of_run(const Run& run, const model::Repor
 
 Done conclude(Run& run, const std::optional<base::Error>& failure) {
   if (std::error_code error; !std::filesystem::exists(run.folder, error) && !error)
-    return {.code = say({base::Code::kIo, "the program removed the run directory: nothing is left",
+    return {.code = say({base::Code::kIo,
+                         "the program removed the run directory: nothing is left",
                          run.folder.string(),
                          "Put it where the program does not delete it: --run-dir DIR"}),
             .end = run.program_failed};
   // Nothing is read through a path of others.
   if (auto in_place = base::still_in_place(run.folder); !in_place) {
     const int code = say(in_place.error());
-    (void)run.record->finish(run.program_failed ? exit_code_of(*run.program_failed) : code, "error",
-                             base::to_string(in_place.error()), {});
+    (void)run.record->finish(run.program_failed ? exit_code_of(*run.program_failed) : code,
+                             "error",
+                             base::to_string(in_place.error()),
+                             {});
     return {.code = code, .end = run.program_failed};
   }
   const std::vector<std::string> missing = stages_without_capture(run);
   Done done;
-  if (!failure || !run.captured.empty()) done.directory = run.folder;
+  if (!failure || !run.captured.empty())
+    done.directory = run.folder;
   const bool is_uncounted = lacks_counters(run);
   Analyzed nothing;
-  if (run.by_native.session) nothing.report.losses = run.by_native.session->losses;
+  if (run.by_native.session)
+    nothing.report.losses = run.by_native.session->losses;
   // What `rangescope report` makes of this run, and so the same numbers.
   auto analyzed =
       failure ? base::Result<Analyzed>(tl::make_unexpected(*failure)) : analyze_run(run);
@@ -351,7 +401,8 @@ Done conclude(Run& run, const std::optional<base::Error>& failure) {
   if (run.uncounted && !failure && !run.repetition) {
     run.findings.push_back(*run.uncounted);
     const bool report_shows_it = analyzed && run.args.talk.report && run.args.talk.report_tells;
-    if (!report_shows_it) run.args.talk.finding(*run.uncounted);
+    if (!report_shows_it)
+      run.args.talk.finding(*run.uncounted);
   }
   base::Result<void> reported;
   if (!analyzed) {
@@ -362,22 +413,29 @@ Done conclude(Run& run, const std::optional<base::Error>& failure) {
   if (!failure)
     if (auto written = write_reports(run, shown, analyzed.has_value()); !written)
       reported = std::move(written);
-  if (reported) reported = run.runner->recorded();
+  if (reported)
+    reported = run.runner->recorded();
   if (reported && run.args.strict && has_loss(shown.report))
-    reported = base::fail(base::Code::kDataLoss, "data was lost", run.folder.string(),
+    reported = base::fail(base::Code::kDataLoss,
+                          "data was lost",
+                          run.folder.string(),
                           "Without --strict, losses are only reported");
 
   run.concluded = conclusion(run, failure, reported, missing);
   done.code = run.concluded.code;
   done.end = run.program_failed ? run.program_failed : run.worker->stopped();
-  const auto finished =
-      run.record->finish(run.concluded.code, run.concluded.outcome, run.concluded.message,
-                         losses_of_run(run, shown.report, missing), run.findings);
+  const auto finished = run.record->finish(run.concluded.code,
+                                           run.concluded.outcome,
+                                           run.concluded.message,
+                                           losses_of_run(run, shown.report, missing),
+                                           run.findings);
   if (!finished) {
     const int code = say(finished.error());
-    if (done.code == 0) done.code = code;
+    if (done.code == 0)
+      done.code = code;
   }
-  if (!run.repetition && runs::job::reports_together(run.folder)) show_job(run, done);
+  if (!run.repetition && runs::job::reports_together(run.folder))
+    show_job(run, done);
   if (done.code == 0 && !run.repetition && runs::job::job_of(run.folder).empty()) {
     remove_old_runs(run);
     compress_old_runs(run);

@@ -32,9 +32,11 @@ std::string first_gpu_name() {
   std::sort(folders.begin(), folders.end());
   for (const fs::path& folder : folders) {
     const auto text = base::read_file(folder / "information");
-    if (!text) continue;
+    if (!text)
+      continue;
     for (const std::string_view line : base::split(*text, '\n')) {
-      if (line.starts_with("Model:")) return std::string(base::trim(line.substr(6)));
+      if (line.starts_with("Model:"))
+        return std::string(base::trim(line.substr(6)));
     }
   }
   return {};
@@ -72,12 +74,15 @@ std::string note_of(const collect::native::CounterPlan& plan,
 Result<void> check_groups(std::span<const std::string> names,
                           std::span<const model::MetricGroup> groups) {
   std::vector<std::string> group_names;
-  for (const model::MetricGroup& group : groups) group_names.push_back(group.name);
+  for (const model::MetricGroup& group : groups)
+    group_names.push_back(group.name);
   for (const std::string& name : names) {
     const bool is_counter = name.find("__") != std::string::npos;
-    if (is_counter || std::ranges::find(group_names, name) != group_names.end()) continue;
+    if (is_counter || std::ranges::find(group_names, name) != group_names.end())
+      continue;
     std::string hint = base::did_you_mean(name, group_names);
-    if (hint.empty()) hint = "See the groups with: rangescope metrics list";
+    if (hint.empty())
+      hint = "See the groups with: rangescope metrics list";
     const std::string problem = "there is no group of metrics '" + base::printable(name) + "'";
     return base::fail(Code::kUsage, problem, "--metrics", std::move(hint));
   }
@@ -100,7 +105,8 @@ Result<collect::native::Planner> open_planner() {
 
 std::string chip_named(const std::string& said) {
   const auto peaks = config::known_peaks();
-  if (!peaks || said.empty()) return said;
+  if (!peaks || said.empty())
+    return said;
   const std::string word = " " + base::lower(said) + " ";
   for (const model::Peaks& gpu : *peaks)
     if (!gpu.chip.empty() && (" " + base::lower(gpu.name) + " ").find(word) != std::string::npos)
@@ -111,22 +117,27 @@ std::string chip_named(const std::string& said) {
 Result<std::string> chip_of_machine() {
   const std::string name = first_gpu_name();
   if (name.empty()) {
-    return base::fail(Code::kNoInput, "there is no NVIDIA GPU in this machine",
+    return base::fail(Code::kNoInput,
+                      "there is no NVIDIA GPU in this machine",
                       "/proc/driver/nvidia/gpus",
                       "Plan without one: rangescope metrics plan --metrics ... --chip GH100");
   }
   auto peaks = TRY(config::known_peaks());
   if (const model::Peaks* found = model::find_peaks(peaks, name); found != nullptr)
     return found->chip;
-  return base::fail(Code::kConfig, "the chip of '" + name + "' is not known", "conf/device",
+  return base::fail(Code::kConfig,
+                    "the chip of '" + name + "' is not known",
+                    "conf/device",
                     "Add a file to conf/device with its name under 'match' and its 'chip', see "
                     "conf/device/README.md");
 }
 
 Result<void> may_count() {
   const auto parameters = base::read_file("/proc/driver/nvidia/params");
-  if (!parameters || ::geteuid() == 0) return {};
-  if (parameters->find("RmProfilingAdminOnly: 1") == std::string::npos) return {};
+  if (!parameters || ::geteuid() == 0)
+    return {};
+  if (parameters->find("RmProfilingAdminOnly: 1") == std::string::npos)
+    return {};
   return base::fail(
       Code::kPermission,
       "the driver gives hardware counters to administrators only (ERR_NVGPUCTRPERM)",
@@ -137,9 +148,11 @@ Result<void> may_count() {
       "/etc/modprobe.d).");
 }
 
-Result<std::string> plan_text(collect::native::CounterRequest request, const fs::path& run,
+Result<std::string> plan_text(collect::native::CounterRequest request,
+                              const fs::path& run,
                               bool again) {
-  if (request.passes == "relaunch") request.resume = (run / wire::kProgressFile).string();
+  if (request.passes == "relaunch")
+    request.resume = (run / wire::kProgressFile).string();
   request.is_relaunch = again;
   return collect::native::counter_plan(request);
 }
@@ -147,7 +160,8 @@ Result<std::string> plan_text(collect::native::CounterRequest request, const fs:
 Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
                                           collect::native::CounterRequest request) {
   auto groups = TRY(config::shipped_groups());
-  if (!request.skip_unknown) TRY(check_groups(names, groups));
+  if (!request.skip_unknown)
+    TRY(check_groups(names, groups));
   auto chip =
       TRY(request.chip.empty() ? chip_of_machine() : Result<std::string>(chip_named(request.chip)));
   TRY(may_count());
@@ -171,7 +185,8 @@ Result<PreparedCounters> prepare_samples(collect::native::CounterRequest request
 }
 
 std::string cost_sentence(const collect::native::CounterPlan& plan) {
-  if (plan.metrics.empty()) return "program-counter samples: sampled kernels run one by one";
+  if (plan.metrics.empty())
+    return "program-counter samples: sampled kernels run one by one";
   return base::counted(plan.metrics.size(), "metric") + " in " +
          base::counted(plan.passes, "pass") +
          (plan.configurations.size() > 1
@@ -182,7 +197,9 @@ std::string cost_sentence(const collect::native::CounterPlan& plan) {
 }
 
 Result<std::vector<std::pair<fs::path, std::string>>> counter_files(
-    const PreparedCounters& prepared, const fs::path& run, bool again,
+    const PreparedCounters& prepared,
+    const fs::path& run,
+    bool again,
     collect::native::Options& native) {
   auto text = TRY(plan_text(prepared.request, run, again));
   native.extra_env[wire::kCounters] = (run / wire::kPlanFile).string();
@@ -190,10 +207,13 @@ Result<std::vector<std::pair<fs::path, std::string>>> counter_files(
                                                        {run / kNoteFile, prepared.note}};
 }
 
-Result<void> write_counters(const PreparedCounters& prepared, const fs::path& run, bool again,
+Result<void> write_counters(const PreparedCounters& prepared,
+                            const fs::path& run,
+                            bool again,
                             collect::native::Options& native) {
   const auto files = TRY(counter_files(prepared, run, again, native));
-  for (const auto& [path, text] : files) TRY(base::write_file(path, text));
+  for (const auto& [path, text] : files)
+    TRY(base::write_file(path, text));
   return {};
 }
 
@@ -201,7 +221,9 @@ std::optional<RelaunchProgress> relaunch_progress(const fs::path& run) {
   const auto text = base::read_file(run / wire::kProgressFile);
   RelaunchProgress progress;
   if (!text || !text->starts_with(wire::kProgressHead) ||
-      std::sscanf(text->c_str() + std::strlen(wire::kProgressHead), "%u %llu", &progress.lacking,
+      std::sscanf(text->c_str() + std::strlen(wire::kProgressHead),
+                  "%u %llu",
+                  &progress.lacking,
                   &progress.done) != 2)
     return std::nullopt;
   return progress;
@@ -220,7 +242,8 @@ bool counted_by_payload(const fs::path& run) {
 
 analyze::Reference reference_of(const fs::path& run, bool measured) {
   const auto or_log = [](auto read) {
-    if (!read) base::log(read.error());
+    if (!read)
+      base::log(read.error());
     return std::move(read).value_or(typename decltype(read)::value_type{});
   };
   analyze::Reference reference;
@@ -230,9 +253,11 @@ analyze::Reference reference_of(const fs::path& run, bool measured) {
   reference.cpu = or_log(config::cpu_counter_groups());
   for (auto& [name, match] : or_log(config::kernel_kinds()))
     reference.kinds.push_back({std::move(name), std::move(match)});
-  if (!measured) return reference;
+  if (!measured)
+    return reference;
   auto groups = or_log(config::shipped_groups());
-  if (groups.empty()) return reference;
+  if (groups.empty())
+    return reference;
   const auto parsed = note_in(run);
   if (!parsed.is_object()) {
     reference.groups = std::move(groups);
@@ -242,18 +267,22 @@ analyze::Reference reference_of(const fs::path& run, bool measured) {
   std::set<std::string> grouped;
   for (model::MetricGroup& group : groups) {
     const auto found = parsed.find("groups");
-    if (found == parsed.end() || !found->contains(group.name)) continue;
+    if (found == parsed.end() || !found->contains(group.name))
+      continue;
     const auto& counters = (*found)[group.name];
     for (model::GroupCounter& counter : group.counters) {
-      if (!counters.contains(counter.alias)) continue;
+      if (!counters.contains(counter.alias))
+        continue;
       const auto& name = counters[counter.alias];
       counter.any.clear();
-      if (name.is_string()) grouped.insert(counter.any.emplace_back(name.get<std::string>()));
+      if (name.is_string())
+        grouped.insert(counter.any.emplace_back(name.get<std::string>()));
     }
     reference.groups.push_back(std::move(group));
   }
   const auto metrics = parsed.find("metrics");
-  if (metrics == parsed.end() || !metrics->is_array()) return reference;
+  if (metrics == parsed.end() || !metrics->is_array())
+    return reference;
   for (const auto& metric : *metrics) {
     if (metric.is_string() && !grouped.contains(metric.get<std::string>()))
       reference.metrics.push_back(metric.get<std::string>());

@@ -47,12 +47,15 @@ struct PreparedCounters {
 /// counters.plan and counters.json of a run directory (absolute); points the injected library at
 /// them.
 [[nodiscard]] base::Result<std::vector<std::pair<std::filesystem::path, std::string>>>
-counter_files(const PreparedCounters& prepared, const std::filesystem::path& run, bool again,
+counter_files(const PreparedCounters& prepared,
+              const std::filesystem::path& run,
+              bool again,
               collect::native::Options& native);
 /// Writes counters.plan and counters.json into the run directory (absolute) and points the injected
 /// library at them. `again`: for the second run of --passes relaunch and those after it.
 [[nodiscard]] base::Result<void> write_counters(const PreparedCounters& prepared,
-                                                const std::filesystem::path& run, bool again,
+                                                const std::filesystem::path& run,
+                                                bool again,
                                                 collect::native::Options& native);
 
 /// What the runs of --passes relaunch have come to.

@@ -33,7 +33,8 @@ base::Result<analyze::tally::Digest> digest_of_captures(const fs::path& run) {
 void read_digest(const fs::path& run, std::mutex& one_capture, analyze::tally::Digest& into) {
   std::error_code error;
   const auto read = analyze::tally::read(run / analyze::tally::kFileName, into);
-  if (read) return;
+  if (read)
+    return;
   const auto member = runs::job::member_of(run);
   const std::uint32_t rank = member ? member->rank.value_or(model::kNone) : model::kNone;
   const std::lock_guard lock(one_capture);  // each needs all memory
@@ -51,7 +52,9 @@ void read_digest(const fs::path& run, std::mutex& one_capture, analyze::tally::D
 
 /// Merges runs, some side by side; `whole`: each by itself, after it was read to its end. False: a
 /// digest was found damaged when part of it was merged.
-bool merge_share(std::span<const fs::path> runs, bool whole, std::mutex& one_capture,
+bool merge_share(std::span<const fs::path> runs,
+                 bool whole,
+                 std::mutex& one_capture,
                  analyze::tally::Merger& merger) {
   constexpr std::size_t kAtOnce = 8, kBytesAtOnce = 64 << 20;
   std::vector<analyze::tally::Reading> batch(kAtOnce);  // its memory is used again
@@ -72,7 +75,8 @@ bool merge_share(std::span<const fs::path> runs, bool whole, std::mutex& one_cap
       continue;
     }
     bytes += batch[ready++].bytes();
-    if ((ready == kAtOnce || bytes > kBytesAtOnce) && !merge()) return false;
+    if ((ready == kAtOnce || bytes > kBytesAtOnce) && !merge())
+      return false;
   }
   return merge();
 }
@@ -91,11 +95,13 @@ base::Result<analyze::tally::Digest> merge_runs(std::span<const fs::path> runs) 
                       last = (w + 1) * runs.size() / mergers.size();
     const auto share =
         runs.subspan(first, last - first);  // neighbours: their ranks are then in order
-    if (merge_share(share, false, one_capture, mergers[w])) return;
+    if (merge_share(share, false, one_capture, mergers[w]))
+      return;
     mergers[w] = analyze::tally::Merger();
     (void)merge_share(share, true, one_capture, mergers[w]);
   });
-  for (std::size_t w = 1; w < mergers.size(); ++w) mergers.front().add(mergers[w].take());
+  for (std::size_t w = 1; w < mergers.size(); ++w)
+    mergers.front().add(mergers[w].take());
   return mergers.front().take();
 }
 
@@ -121,15 +127,21 @@ base::Result<analyze::tally::Digest> read_merged(const fs::path& file) {
 
 }  // namespace
 
-base::Result<Analyzed> analyze_digests(const runs::job::Job& job, const analyze::Options& options,
+base::Result<Analyzed> analyze_digests(const runs::job::Job& job,
+                                       const analyze::Options& options,
                                        const fs::path& merged) {
   std::vector<fs::path> runs;
-  for (const runs::job::Member& member : job.members) runs.push_back(member.run);
-  if (runs.empty()) return nothing_of(job, {});
+  for (const runs::job::Member& member : job.members)
+    runs.push_back(member.run);
+  if (runs.empty())
+    return nothing_of(job, {});
   auto digest = TRY(merged.empty() ? merge_runs(runs) : read_merged(merged));
-  if (digest.processes.empty()) return nothing_of(job, {});
+  if (digest.processes.empty())
+    return nothing_of(job, {});
   analyze::tally::Reported reported =
-      analyze::tally::report_of(std::move(digest), options, reference_of(runs.front(), false),
+      analyze::tally::report_of(std::move(digest),
+                                options,
+                                reference_of(runs.front(), false),
                                 facts_of_job(job, runs.front(), runs));
   add_job(job, reported.report);
   return Analyzed{std::move(reported.session), std::move(reported.report)};

@@ -26,16 +26,21 @@ namespace {
 /// What cannot be had in windows, by name.
 base::Result<void> check_windows(const Run& run) {
   if (run.args.windows.when && !run.args.windows.keep_last)
-    return base::fail(base::Code::kUsage, "--when marks what --keep-last keeps", "--when",
-                      "Add --keep-last 60s");
-  if (!run.args.windows.any()) return {};
+    return base::fail(
+        base::Code::kUsage, "--when marks what --keep-last keeps", "--when", "Add --keep-last 60s");
+  if (!run.args.windows.any())
+    return {};
   if (run.args.windows.keep_last && (run.args.windows.counted || run.args.windows.stopped ||
                                      run.args.windows.after || run.args.windows.length))
-    return base::fail(base::Code::kUsage, "--keep-last records all the time", "--keep-last",
+    return base::fail(base::Code::kUsage,
+                      "--keep-last records all the time",
+                      "--keep-last",
                       "Leave out --after, --for, --window and --stopped");
   if (run.args.windows.counted &&
       (run.args.windows.stopped || run.args.windows.after || run.args.windows.length))
-    return base::fail(base::Code::kUsage, "--window already defines the window", "--window",
+    return base::fail(base::Code::kUsage,
+                      "--window already defines the window",
+                      "--window",
                       "Leave out --after, --for and --stopped");
   const std::pair<bool, const char*> refused[] = {
       {!run.asked.native, "--no-native"},
@@ -48,7 +53,8 @@ base::Result<void> check_windows(const Run& run) {
     if (given)
       return base::fail(
           base::Code::kUsage,
-          std::string("windows record one run of the native stage, without ") + option, option,
+          std::string("windows record one run of the native stage, without ") + option,
+          option,
           "Leave it out, or --after, --for, --window and --stopped");
   return {};
 }
@@ -58,7 +64,8 @@ std::string hint_for_missing(const std::string& program) {
   std::error_code ignored;
   if (std::filesystem::exists(program, ignored))
     return "Write ./" + program + " for the file of this folder";
-  if (program == "python" && base::find_on_path("python3")) return "Write python3";
+  if (program == "python" && base::find_on_path("python3"))
+    return "Write python3";
   return "Check its name, or write its path";
 }
 
@@ -68,32 +75,44 @@ base::Result<void> prepare(Run& run) {
   run.asked.nsys = run.config.flag("pipeline.nsys.enable");
   run.asked.ncu = run.config.flag("pipeline.ncu.enable");
   if (!run.asked.native && !run.asked.nsys && !run.asked.ncu)
-    return base::fail(base::Code::kConfig, "every stage is disabled", "pipeline",
+    return base::fail(base::Code::kConfig,
+                      "every stage is disabled",
+                      "pipeline",
                       "Enable pipeline.native, pipeline.nsys or pipeline.ncu.");
   if (run.config.list("workload.command").empty())
-    return base::fail(base::Code::kUsage, "there is no program to run", {},
+    return base::fail(base::Code::kUsage,
+                      "there is no program to run",
+                      {},
                       "Put it after --: rangescope profile -- python3 train.py");
   if (const std::string program = run.config.list("workload.command").front();
       program.find('/') == std::string::npos && !base::find_on_path(program))
     return base::fail(base::Code::kNoInput,
-                      "there is no program '" + base::printable(program) + "' on PATH", {},
+                      "there is no program '" + base::printable(program) + "' on PATH",
+                      {},
                       hint_for_missing(program));
   std::vector<std::string> inputs = run.config.list("workload.inputs");
   if (auto subset = run.config.text("workload.subset"); subset && !subset->empty())
     inputs.push_back(*subset);
   run.inputs = TRY(runs::look_at_inputs(inputs, run.config.text("workload.cwd").value_or("")));
-  if (const auto rule = run.config.text("run.compress")) TRY(runs::parse_compress(*rule));
+  if (const auto rule = run.config.text("run.compress"))
+    TRY(runs::parse_compress(*rule));
   if (run.args.repeat != 1 && !run.asked.native)
-    return base::fail(base::Code::kUsage, "--repeat repeats the native stage, which is off",
-                      "--repeat", "Leave --no-native out, or run the command several times.");
+    return base::fail(base::Code::kUsage,
+                      "--repeat repeats the native stage, which is off",
+                      "--repeat",
+                      "Leave --no-native out, or run the command several times.");
   if (run.args.native.extra_env.contains(wire::kLight) && !run.asked.native)
-    return base::fail(base::Code::kUsage, "--light needs the native stage, which is off", "--light",
+    return base::fail(base::Code::kUsage,
+                      "--light needs the native stage, which is off",
+                      "--light",
                       "Leave --no-native out.");
-  if (opens_window_by_calls(run.config)) run.args.windows.counted = WindowChoice::Counted{"", 1, 1};
+  if (opens_window_by_calls(run.config))
+    run.args.windows.counted = WindowChoice::Counted{"", 1, 1};
   TRY(check_windows(run));
   auto ranges = TRY(ranges_of(run.config));
   auto kernels = TRY(kernels_of(run.config));
-  for (const std::string& text : ranges.notes) base::detail(base::printable(text));
+  for (const std::string& text : ranges.notes)
+    base::detail(base::printable(text));
   TRY(check_ranges(ranges));
   TRY(check_kernels(kernels));
   run.args.analysis.ranges = run.ranges = std::move(ranges);
@@ -106,7 +125,8 @@ base::Result<void> run_stages(Run& run, const Stages& stages) {
   TRY(runs::write_stages(run.folder, {}));
   for (const auto& stage : stages) {
     TRY(stage->run());
-    if (run.over() && stage != stages.back()) return {};
+    if (run.over() && stage != stages.back())
+      return {};
   }
   run.finished = !run.runner->interrupted() || (!run.asked.nsys && !run.asked.ncu);
   return {};
@@ -132,7 +152,8 @@ using Ranks = std::vector<std::uint32_t>;
 
 /// Makes the directory: the one that is named, a rank's in the folder of its job, or the next of
 /// all runs.
-base::Result<RunRecord> begin_record(const Run& run, const runs::job::Place& place,
+base::Result<RunRecord> begin_record(const Run& run,
+                                     const runs::job::Place& place,
                                      const Ranks& ranks) {
   const auto program = run.config.list("workload.command");
   const std::string root = root_of(run);
@@ -144,9 +165,11 @@ base::Result<RunRecord> begin_record(const Run& run, const runs::job::Place& pla
   }
   auto begun = RunRecord::begin(root, program, run.args.arguments);
   const std::string state = root == runs::kDefaultRoot ? runs::state_root() : std::string();
-  if (begun || state.empty()) return begun;
+  if (begun || state.empty())
+    return begun;
   auto kept = RunRecord::begin(state, program, run.args.arguments);
-  if (!kept) return begun;
+  if (!kept)
+    return begun;
   base::warn("this folder cannot be written: the run is kept in " + kept->path().string());
   return kept;
 }
@@ -170,21 +193,25 @@ int print(Run& run, const Stages& stages) {
       run.config.text("run.dir").value_or(runs::next_run_dir(root_of(run)).string());
   run.folder = std::filesystem::absolute(folder, ignored);
   int code = 0;
-  for (const auto& stage : stages) code |= stage->print();
+  for (const auto& stage : stages)
+    code |= stage->print();
   return code;
 }
 
 }  // namespace
 
 void Run::note(const std::string& text) {
-  if (std::find(notes.begin(), notes.end(), text) != notes.end()) return;
+  if (std::find(notes.begin(), notes.end(), text) != notes.end())
+    return;
   notes.push_back(text);
   base::info(text);
 }
 
 void Run::cut_short(const std::string& stage, const base::Ended& ended) {
-  if (!ended.timed_out) return;
-  cut.push_back({"timed_out", 1,
+  if (!ended.timed_out)
+    return;
+  cut.push_back({"timed_out",
+                 1,
                  "the time limit ended stage " + stage + "; later work of the program is missing"});
   base::warn(cut.back().detail);
 }
@@ -203,18 +230,24 @@ Stages stages_of(Run& run) {
     add(attach_stage(run));
     return stages;
   }
-  if (const auto limit = run.config.duration("run.wait_idle")) add(idle_stage(run, *limit));
+  if (const auto limit = run.config.duration("run.wait_idle"))
+    add(idle_stage(run, *limit));
   if (!run.repetition && run.config.integer("workload.warmup").value_or(0) > 0)
     add(warm_up_stage(run));
-  if (run.asked.native) add(run.args.repeat != 1 ? repeated_stage(run) : native_stage(run));
-  if (needs_look(run)) add(look_stage(run, "to find its ranges (--no-probe skips it)"));
-  if (run.asked.nsys) add(nsys_stage(run));
-  if (run.asked.ncu) add(ncu_stage(run));
+  if (run.asked.native)
+    add(run.args.repeat != 1 ? repeated_stage(run) : native_stage(run));
+  if (needs_look(run))
+    add(look_stage(run, "to find its ranges (--no-probe skips it)"));
+  if (run.asked.nsys)
+    add(nsys_stage(run));
+  if (run.asked.ncu)
+    add(ncu_stage(run));
   return stages;
 }
 
 Done run_in(Run& run, RunRecord record, const Stages& list) {
-  if (!run.worker) run.worker = std::make_shared<Worker>();
+  if (!run.worker)
+    run.worker = std::make_shared<Worker>();
   run.record.emplace(std::move(record));
   run.record->saw(run.inputs);
   std::error_code ignored;
@@ -227,7 +260,9 @@ Done run_in(Run& run, RunRecord record, const Stages& list) {
       return true;
     } catch (const std::bad_alloc&) {
       Worker::out_of_memory();
-      failure = base::Error{base::Code::kInternal, "out of memory", run.folder.string(),
+      failure = base::Error{base::Code::kInternal,
+                            "out of memory",
+                            run.folder.string(),
                             "Read it with more memory: rangescope report"};
     } catch (const std::exception& error) {
       failure =
@@ -237,8 +272,10 @@ Done run_in(Run& run, RunRecord record, const Stages& list) {
   };
   guarded([&] {
     auto ran = run_stages(run, list);
-    if (ran) ran = run.worker->go_on_in_child();
-    if (!ran) failure = std::move(ran).error();
+    if (ran)
+      ran = run.worker->go_on_in_child();
+    if (!ran)
+      failure = std::move(ran).error();
   });
   Done done;
   const auto end = [&] { done = conclude(run, failure); };
@@ -247,24 +284,29 @@ Done run_in(Run& run, RunRecord record, const Stages& list) {
     done = {base::exit_code(base::Code::kInternal),
             run.program_failed ? run.program_failed : run.worker->stopped(),
             {}};
-  if (concluded && !run.repetition) run.worker->done();
+  if (concluded && !run.repetition)
+    run.worker->done();
   return done;
 }
 
 base::Result<collect::Abilities> able(const Run& run, const std::string& tool) {
   auto can = collect::probe_tool(tool, search_for(run.config, tool));
-  if (can || !run.args.dry_run || can.error().code != base::Code::kToolMissing) return can;
+  if (can || !run.args.dry_run || can.error().code != base::Code::kToolMissing)
+    return can;
   const auto conf = config::shipped_folder();
   auto known = conf ? collect::newest_known(tool, *conf / "tools") : can;
-  if (!known) return can;
+  if (!known)
+    return can;
   base::warn("no " + tool + " was found here; the commands are for " + tool + " " +
              collect::to_string(known->version) + ", the newest version that is known");
   return known;
 }
 
 int print_plan(const std::string& title, const base::Result<collect::Plan>& plan) {
-  if (!plan) return say(plan.error());
-  for (const std::string& text : plan->notes) base::info(title + ": " + text);
+  if (!plan)
+    return say(plan.error());
+  for (const std::string& text : plan->notes)
+    base::info(title + ": " + text);
   std::string text = "# " + title + "\n";
   for (const auto& folder : plan->folders)
     text += "mkdir -p " + base::shell_quote(folder.string()) + "\n";
@@ -280,20 +322,24 @@ Done run(const config::Config& config, Settings settings) {
     return {say(ready.error())};
   const Stages stages = stages_of(run);
   for (const auto& stage : stages)
-    if (auto ready = stage->prepare(); !ready) return {say(ready.error())};
+    if (auto ready = stage->prepare(); !ready)
+      return {say(ready.error())};
   for (const char* patterns : {wire::kFunctions, wire::kPhases})
     if (const auto chosen = run.args.native.extra_env.find(patterns);
         chosen != run.args.native.extra_env.end())
       chosen->second = name_main(chosen->second, config.list("workload.command"));
-  if (run.args.dry_run) return {print(run, stages)};
+  if (run.args.dry_run)
+    return {print(run, stages)};
   // Whoever attaches is none of a job's ranks, whatever its own environment holds.
   const auto place = run.args.attach ? base::Result<runs::job::Place>() : place_in_job(config);
-  if (!place) return {say(place.error())};
+  if (!place)
+    return {say(place.error())};
   const auto ranks = run.args.attach ? Ranks() : ranks_asked_for(config);
   if (!ranks.empty()) {
     if (place->rank && std::find(ranks.begin(), ranks.end(), *place->rank) == ranks.end())
       return {say(run_bare(base_request(config, ".")))};
-    if (!place->rank) run.args.native.extra_env[wire::kRanks] = runs::job::ranks_text(ranks);
+    if (!place->rank)
+      run.args.native.extra_env[wire::kRanks] = runs::job::ranks_text(ranks);
   }
   run.worker = std::make_shared<Worker>();
   if (!Worker::has_reserve())
@@ -308,7 +354,8 @@ Done run(const config::Config& config, Settings settings) {
     return {may_run_unmeasured ? run_unmeasured(run) : code};
   }
   Done done = run_in(run, std::move(*record), stages);
-  if (may_run_unmeasured && !run.runner->has_run()) done.code = run_unmeasured(run);
+  if (may_run_unmeasured && !run.runner->has_run())
+    done.code = run_unmeasured(run);
   return done;
 }
 

@@ -31,7 +31,8 @@ class Engine : public testing::Test {
     ASSERT_TRUE(base::write_file(folder_.path() / "plan.json", R"({"kernel": "k_nested"})"));
   }
 
-  Done profile(const std::vector<std::string>& words, const std::vector<std::string>& program,
+  Done profile(const std::vector<std::string>& words,
+               const std::vector<std::string>& program,
                int repeat = 1) {
     config::Inputs in;
     in.shipped = fs::path(base::source_dir) / "conf";
@@ -39,7 +40,8 @@ class Engine : public testing::Test {
       auto parsed =
           config::parse_override(word, {.source = config::Source::kOverride, .name = word});
       EXPECT_TRUE(parsed) << word;
-      if (parsed) in.overrides.push_back(std::move(*parsed));
+      if (parsed)
+        in.overrides.push_back(std::move(*parsed));
     }
     const config::Origin origin{.source = config::Source::kProgram};
     in.overrides.push_back(
@@ -59,9 +61,17 @@ class Engine : public testing::Test {
 
   /// The files that every run leaves, and a finished status.
   static std::string outcome(const Done& done) {
-    for (const char* file :
-         {"cmd.txt", "config.yaml", "env.json", "inputs.yaml", "kernels.md", "manifest.json",
-          "report.json", "report.md", "stages.json", "summary.md", "summary.svg"})
+    for (const char* file : {"cmd.txt",
+                             "config.yaml",
+                             "env.json",
+                             "inputs.yaml",
+                             "kernels.md",
+                             "manifest.json",
+                             "report.json",
+                             "report.md",
+                             "stages.json",
+                             "summary.md",
+                             "summary.svg"})
       EXPECT_TRUE(fs::exists(done.directory / file)) << file;
     const auto status = runs::read_status(done.directory);
     EXPECT_TRUE(status && status->state == runs::RunState::kDone && status->exit_code == done.code);
@@ -73,8 +83,8 @@ class Engine : public testing::Test {
   std::vector<std::string> told_;
 };
 
-const std::vector<std::string> kNcu{"collector=ncu", "pipeline.probe=false",
-                                    "pipeline.ncu.ncu_cli.replay_mode=kernel"};
+const std::vector<std::string> kNcu{
+    "collector=ncu", "pipeline.probe=false", "pipeline.ncu.ncu_cli.replay_mode=kernel"};
 
 TEST_F(Engine, ResultsOfNcuAreReported) {
   const Done done = profile(kNcu, {"true"});
@@ -145,7 +155,8 @@ TEST(Functions, MainIsTheScriptsModule) {
 
 TEST(Functions, APatternThatMatchesNothingIsNamed) {
   model::Session session;
-  session.cpu.frames.push_back({model::FrameKind::kPython, session.strings.intern("work"),
+  session.cpu.frames.push_back({model::FrameKind::kPython,
+                                session.strings.intern("work"),
                                 session.strings.intern("/home/me/two.py")});
   const Words command{"python3", "two.py"};
   EXPECT_EQ(unmatched_functions({"two.*", "__main__.work", "w=two.w*"}, command, session), "");

@@ -21,7 +21,8 @@ std::vector<fs::path> readable_files(const fs::path& folder) {
        entry.increment(error)) {
     std::error_code ignored;
     const bool is_file = entry->is_regular_file(ignored);
-    if (is_file && read::find_reader(entry->path())) files.push_back(entry->path());
+    if (is_file && read::find_reader(entry->path()))
+      files.push_back(entry->path());
   }
   std::ranges::sort(files);
   return files;
@@ -31,8 +32,10 @@ void leave_best(std::vector<fs::path>& files) {
   const std::vector<fs::path> all = files;
   const bool has_recording = !std::ranges::all_of(all, is_table);
   std::erase_if(files, [&](const fs::path& file) {
-    if (is_table(file)) return has_recording;
-    if (file.extension() != ".nsys-rep") return false;
+    if (is_table(file))
+      return has_recording;
+    if (file.extension() != ".nsys-rep")
+      return false;
     return std::ranges::find(all, fs::path(file).replace_extension(".sqlite")) != all.end();
   });
 }

@@ -32,11 +32,13 @@ base::Result<void> copy_to(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::create_directories(to.parent_path(), error);
   // What has no size may have no end either (a link to /proc/kmsg).
-  if (!error && fs::file_size(from, error) == 0 && !error) return base::write_file(to, {});
-  if (!error) fs::copy_file(from, to, error);
+  if (!error && fs::file_size(from, error) == 0 && !error)
+    return base::write_file(to, {});
+  if (!error)
+    fs::copy_file(from, to, error);
   if (error)
-    return base::fail(base::Code::kIo, "cannot copy to " + to.string() + ": " + error.message(),
-                      from.string());
+    return base::fail(
+        base::Code::kIo, "cannot copy to " + to.string() + ": " + error.message(), from.string());
   return {};
 }
 
@@ -54,13 +56,17 @@ fs::path unused(const fs::path& wanted) {
 /// errors.
 base::Result<Given> examine(const fs::path& path, const read::Options& options) {
   if (runs::is_run_dir(path))
-    return base::fail(base::Code::kUsage, "this is already a run", path.string(),
+    return base::fail(base::Code::kUsage,
+                      "this is already a run",
+                      path.string(),
                       "Copy the folder, or name what is in it.");
   auto reader = TRY(read::find_reader(path));
   Given given{path, {}, reader, {}};
-  if (reader->database != nullptr) given.database = TRY(reader->database(path, options));
+  if (reader->database != nullptr)
+    given.database = TRY(reader->database(path, options));
   auto session = TRY(reader->read(path, options));
-  if (!session.sources.empty()) given.source = session.sources.front();
+  if (!session.sources.empty())
+    given.source = session.sources.front();
   return given;
 }
 
@@ -69,7 +75,8 @@ base::Result<bool> redact_copy(const fs::path& snapshot) {
   std::error_code error;
   fs::permissions(snapshot, fs::perms::owner_write, fs::perm_options::add, error);
   auto redacted = redact_snapshot(snapshot, base::Redactor());
-  if (!redacted) fs::remove(snapshot, error);
+  if (!redacted)
+    fs::remove(snapshot, error);
   return redacted;
 }
 
@@ -88,7 +95,8 @@ base::Result<void> copy_folder(const Given& given, const fs::path& run, runs::Im
   const fs::path to = unused(run / folder_of(given.source.maker));
   for (fs::directory_iterator entry(given.path, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (!entry->is_regular_file(error)) continue;
+    if (!entry->is_regular_file(error))
+      continue;
     import.bytes += entry->file_size(error);
     TRY(copy_to(entry->path(), to / entry->path().filename()));
   }
@@ -103,8 +111,10 @@ base::Result<void> copy_file(const Given& given, const fs::path& run, runs::Impo
   const fs::path to = unused(run / folder_of(given.source.maker) / given.path.filename());
   TRY(copy_to(given.path, to));
   import.file = to.lexically_relative(run).string();
-  if (given.reader == &read::snapshot::kReader) import.redacted = TRY(redact_copy(to));
-  if (given.database.empty()) return {};
+  if (given.reader == &read::snapshot::kReader)
+    import.redacted = TRY(redact_copy(to));
+  if (given.database.empty())
+    return {};
   fs::path sqlite = to;
   if (given.database != given.path) {
     // It holds environments.
@@ -147,8 +157,10 @@ base::Result<runs::Import> take_in(const Given& given, const fs::path& run) {
   return import;
 }
 
-base::Result<void> fill_run(const fs::path& run, const std::vector<Given>& given,
-                            const read::Options& reading, model::Report& report) {
+base::Result<void> fill_run(const fs::path& run,
+                            const std::vector<Given>& given,
+                            const read::Options& reading,
+                            model::Report& report) {
   std::vector<runs::Import> imports;
   for (const Given& input : given) {
     auto import = TRY(take_in(input, run));
@@ -165,7 +177,8 @@ base::Result<void> fill_run(const fs::path& run, const std::vector<Given>& given
 
 }  // namespace
 
-base::Result<fs::path> import_files(const std::vector<std::string>& inputs, const fs::path& root,
+base::Result<fs::path> import_files(const std::vector<std::string>& inputs,
+                                    const fs::path& root,
                                     const std::vector<std::string>& arguments,
                                     const read::Options& reading) {
   std::vector<Given> given;
@@ -184,8 +197,8 @@ base::Result<fs::path> import_files(const std::vector<std::string>& inputs, cons
   auto done = fill_run(record.path(), given, reading, report);
   if (!done) {
     const base::Error& error = done.error();
-    (void)record.finish(base::exit_code(error.code), "error", base::to_string(error),
-                        report.losses);
+    (void)record.finish(
+        base::exit_code(error.code), "error", base::to_string(error), report.losses);
     return base::fail(std::move(done));
   }
   auto finished = record.finish(0, "ok", "", report.losses);

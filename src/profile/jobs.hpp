@@ -63,9 +63,11 @@ void add_job(const runs::job::Job& job, model::Report& report);
 /// all; the rank is absent where it is unknown. Ranks of a job that cannot be read are warned of;
 /// kNothingCaptured where none can.
 [[nodiscard]] base::Result<void> each_rank(
-    const std::filesystem::path& root, const std::vector<std::string>& named,
-    const analyze::Options& options, const read::Options& reading,
-    const std::function<base::Result<void>(const Analyzed& analyzed, const std::string& job,
-                                           std::optional<std::uint32_t> rank)>& use);
+    const std::filesystem::path& root,
+    const std::vector<std::string>& named,
+    const analyze::Options& options,
+    const read::Options& reading,
+    const std::function<base::Result<void>(
+        const Analyzed& analyzed, const std::string& job, std::optional<std::uint32_t> rank)>& use);
 
 }  // namespace rangescope::profile

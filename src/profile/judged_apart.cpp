@@ -64,15 +64,18 @@ std::optional<std::uint32_t> region_named(const model::Report& report,
 
 base::Result<void> judge_each_recording(std::span<const fs::path> inputs,
                                         const analyze::Options& options,
-                                        const read::Options& reading, model::Report& report) {
+                                        const read::Options& reading,
+                                        model::Report& report) {
   const std::vector<Recording> recordings = recordings_of(inputs);
-  if (recordings.size() < 2) return {};
+  if (recordings.size() < 2)
+    return {};
   const std::size_t most_of_each = std::max<std::size_t>(1, kMostLines / recordings.size());
   std::vector<model::Verdict> verdicts;
   for (const Recording& recording : recordings) {
     const auto alone = analyze_inputs(recording.files, recording.run, options, reading);
     if (!alone) {  // it has nothing to judge by itself, as results without a timeline
-      if (alone.error().code == base::Code::kNothingCaptured) continue;
+      if (alone.error().code == base::Code::kNothingCaptured)
+        continue;
       return tl::make_unexpected(alone.error());
     }
     const std::string where = "in " + name_of(recording, recordings) + ": ";
@@ -82,7 +85,8 @@ base::Result<void> judge_each_recording(std::span<const fs::path> inputs,
       if (verdict.region)
         verdict.region = region_named(report, alone->report.regions[*verdict.region]);
       verdict.process.reset();
-      if (verdict.after) verdict.after->region = verdict.region;
+      if (verdict.after)
+        verdict.after->region = verdict.region;
       verdicts.push_back(std::move(verdict));
     }
   }

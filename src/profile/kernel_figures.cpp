@@ -21,7 +21,8 @@ std::vector<std::string> metric_names(const model::Report& report) {
   std::set<std::string> names;
   for (const model::KernelCounters& kernel : report.kernel_counters)
     for (const auto& [name, metric] : kernel.metrics)
-      if (metric.absent.empty()) names.insert(name);
+      if (metric.absent.empty())
+        names.insert(name);
   return {names.begin(), names.end()};
 }
 
@@ -29,24 +30,36 @@ std::vector<std::string> metric_names(const model::Report& report) {
 const model::RooflinePoint* main_point(const model::KernelCounters& kernel) {
   const model::RooflinePoint* main = nullptr;
   for (const model::RooflinePoint& point : kernel.roofline)
-    if (point.level == "dram" && (main == nullptr || point.flops > main->flops)) main = &point;
+    if (point.level == "dram" && (main == nullptr || point.flops > main->flops))
+      main = &point;
   return main;
 }
 
-base::Result<void> write_table(const fs::path& file, const model::Report& report,
+base::Result<void> write_table(const fs::path& file,
+                               const model::Report& report,
                                const std::vector<std::string>& metrics) {
   report::FileSink sink(file);
-  std::vector<std::string> heads = {"kernel",        "calls",      "total_ns",
-                                    "share",         "bound",      "precision",
-                                    "flop_per_byte", "flop_per_s", "attainable_flop_per_s"};
-  for (const std::string& name : metrics) heads.push_back(report::csv_field(name));
+  std::vector<std::string> heads = {"kernel",
+                                    "calls",
+                                    "total_ns",
+                                    "share",
+                                    "bound",
+                                    "precision",
+                                    "flop_per_byte",
+                                    "flop_per_s",
+                                    "attainable_flop_per_s"};
+  for (const std::string& name : metrics)
+    heads.push_back(report::csv_field(name));
   report::csv_row(sink, heads);
   for (const model::KernelCounters& kernel : report.kernel_counters) {
     const auto row = std::ranges::find(report.kernels, kernel.name, &model::KernelRow::name);
-    if (row == report.kernels.end()) continue;
+    if (row == report.kernels.end())
+      continue;
     std::vector<std::string> fields = {
-        report::csv_field(kernel.name), std::to_string(row->calls),
-        report::csv_number(row->total_ns), report::csv_number(row->share),
+        report::csv_field(kernel.name),
+        std::to_string(row->calls),
+        report::csv_number(row->total_ns),
+        report::csv_number(row->share),
         kernel.bound ? report::csv_field(kernel.bound->kind) : std::string()};
     if (const model::RooflinePoint* point = main_point(kernel)) {
       fields.push_back(report::csv_field(point->precision));
@@ -66,7 +79,8 @@ base::Result<void> write_table(const fs::path& file, const model::Report& report
   return sink.finish();
 }
 
-base::Result<void> write_distribution(const fs::path& folder, const model::Report& report,
+base::Result<void> write_distribution(const fs::path& folder,
+                                      const model::Report& report,
                                       const std::string& name) {
   std::vector<double> values;
   std::string unit;
@@ -76,24 +90,28 @@ base::Result<void> write_distribution(const fs::path& folder, const model::Repor
       unit = metric->unit;
     }
   const std::string figure = report::distribution_figure(name, unit, values);
-  if (figure.empty()) return {};
+  if (figure.empty())
+    return {};
   return base::write_file(folder / (base::sanitize_component(name) + ".svg"), figure);
 }
 
 }  // namespace
 
 base::Result<void> write_kernel_figures(const fs::path& folder, const model::Report& report) {
-  if (report.kernel_counters.empty()) return {};
+  if (report.kernel_counters.empty())
+    return {};
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
-    return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(),
-                      folder.string());
+    return base::fail(
+        base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
   const std::vector<std::string> metrics = metric_names(report);
   TRY(write_table(folder / "kernels.csv", report, metrics));
-  for (const std::string& name : metrics) TRY(write_distribution(folder, report, name));
+  for (const std::string& name : metrics)
+    TRY(write_distribution(folder, report, name));
   const std::string roofline = report::kernel_roofline_figure(report);
-  if (!roofline.empty()) TRY(base::write_file(folder / "kernel_roofline.svg", roofline));
+  if (!roofline.empty())
+    TRY(base::write_file(folder / "kernel_roofline.svg", roofline));
   return {};
 }
 

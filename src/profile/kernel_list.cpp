@@ -15,13 +15,16 @@ namespace fs = std::filesystem;
 
 /// The text that an anchored regex without any operator matches; "" for other ones.
 std::string only_match(std::string_view regex) {
-  if (!regex.starts_with('^') || !regex.ends_with('$')) return {};
+  if (!regex.starts_with('^') || !regex.ends_with('$'))
+    return {};
   std::string text;
   for (std::size_t i = 1; i + 1 < regex.size(); ++i) {
     const bool is_operator = std::string_view(".*+?()[]{}|^$").find(regex[i]) != std::string::npos;
-    if (is_operator) return {};
+    if (is_operator)
+      return {};
     const bool is_escape = regex[i] == '\\' && i + 2 < regex.size();
-    if (is_escape) ++i;
+    if (is_escape)
+      ++i;
     text += regex[i];
   }
   return text;
@@ -29,10 +32,11 @@ std::string only_match(std::string_view regex) {
 
 base::Result<std::string> text_of(const config::Value& kernel, std::string_view key) {
   const config::Value* value = kernel.find(key);
-  if (value == nullptr || value->is_null()) return std::string();
+  if (value == nullptr || value->is_null())
+    return std::string();
   if (!value->is_scalar())
-    return base::fail(base::Code::kConfig, std::string(key) + " is no text",
-                      config::to_string(value->origin));
+    return base::fail(
+        base::Code::kConfig, std::string(key) + " is no text", config::to_string(value->origin));
   return value->text;
 }
 
@@ -40,7 +44,9 @@ base::Result<std::vector<ListedKernel>> read_yaml_list(const fs::path& file) {
   const config::Value root = TRY(config::read_yaml(file));
   const config::Value* list = root.find("kernels");
   if (list == nullptr || !list->is_list())
-    return base::fail(base::Code::kConfig, "there is no list `kernels` in it", file.string(),
+    return base::fail(base::Code::kConfig,
+                      "there is no list `kernels` in it",
+                      file.string(),
                       "Write kernels: [{name: ...}], or give a table of nsys (cuda_gpu_kern_sum)");
   std::vector<ListedKernel> kernels;
   for (const config::Value& item : list->items) {
@@ -49,9 +55,12 @@ base::Result<std::vector<ListedKernel>> read_yaml_list(const fs::path& file) {
     kernel.regex = TRY(text_of(item, "regex"));
     kernel.description = TRY(text_of(item, "description"));
     if (kernel.name.empty() && kernel.regex.empty())
-      return base::fail(base::Code::kConfig, "a kernel without name and regex",
-                        config::to_string(item.origin), "Add its name");
-    if (only_match(kernel.regex) == kernel.name) kernel.regex.clear();
+      return base::fail(base::Code::kConfig,
+                        "a kernel without name and regex",
+                        config::to_string(item.origin),
+                        "Add its name");
+    if (only_match(kernel.regex) == kernel.name)
+      kernel.regex.clear();
     kernels.push_back(std::move(kernel));
   }
   return kernels;
@@ -78,7 +87,9 @@ std::vector<ListedKernel> listed_of(std::span<const analyze::ChosenKernel> chose
 base::Result<std::vector<ListedKernel>> read_kernel_list(const fs::path& file) {
   std::error_code error;
   if (!fs::is_regular_file(file, error))
-    return base::fail(base::Code::kNoInput, "there is no such file", file.string(),
+    return base::fail(base::Code::kNoInput,
+                      "there is no such file",
+                      file.string(),
                       "Give a number of kernels, a list in YAML, or a table of nsys "
                       "(cuda_gpu_kern_sum)");
   const std::string extension = file.extension().string();

@@ -62,7 +62,8 @@ struct Image {
   /// 0: it has none of that name.
   [[nodiscard]] std::uint64_t address_of(std::string_view name) const {
     const auto value = base::ElfFile(file).symbol_value(name);
-    if (!value) return 0;
+    if (!value)
+      return 0;
     return bias + *value;
   }
 };
@@ -72,7 +73,8 @@ std::optional<Image> find_image(std::uint32_t pid, std::initializer_list<std::st
   std::optional<Image> found;
   sample::cpu::maps_of(pid, [&](const sample::cpu::Mapped& map) {
     const auto is_map_of = [&](std::string_view name) { return is_named(map.path, name); };
-    if (found || std::ranges::none_of(names, is_map_of)) return;
+    if (found || std::ranges::none_of(names, is_map_of))
+      return;
     Image image{std::string(map.path), {}, map.start, map.start + map.length};
     image.file = proc(pid, "root" + image.path);
     if (const auto segment = base::ElfFile(image.file).code_segment()) {
@@ -87,7 +89,8 @@ std::optional<Image> find_image(std::uint32_t pid, std::initializer_list<std::st
 std::string status_of(std::uint32_t pid, std::string_view key) {
   const std::string status = base::read_file(proc(pid, "status")).value_or("");
   for (const std::string_view line : base::split(status, '\n'))
-    if (line.starts_with(key)) return std::string(base::trim(line.substr(key.size())));
+    if (line.starts_with(key))
+      return std::string(base::trim(line.substr(key.size())));
   return {};
 }
 
@@ -96,7 +99,8 @@ bool same_file(const fs::path& a, const fs::path& b) {
   return fs::equivalent(a, b, error) && !error;
 }
 
-base::Result<void> refused(const std::string& why, const std::string& hint = {},
+base::Result<void> refused(const std::string& why,
+                           const std::string& hint = {},
                            base::Code code = base::Code::kPermission) {
   return base::fail(code, "its GPU work cannot be recorded: " + why, {}, hint);
 }
@@ -117,7 +121,8 @@ struct ImageWithCode : Image {
 std::uint64_t restorer_of(const ImageWithCode& libc) {
   constexpr std::string_view kCode("\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
   const std::size_t found = libc.bytes.find(kCode);
-  if (found == std::string::npos) return 0;
+  if (found == std::string::npos)
+    return 0;
   return libc.bias + libc.code.p_vaddr + found;
 }
 
@@ -129,8 +134,17 @@ std::optional<Waiting> waiting(std::uint32_t pid, std::uint32_t tid) {
   const auto text = base::read_file(proc(pid, "task/" + std::to_string(tid) + "/syscall"));
   Waiting found;
   auto& a = found.arguments;
-  if (!text || std::sscanf(text->c_str(), "%lu %lx %lx %lx %lx %lx %lx %lx %lx", &found.number,
-                           &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &found.stack, &found.at) != 9)
+  if (!text || std::sscanf(text->c_str(),
+                           "%lu %lx %lx %lx %lx %lx %lx %lx %lx",
+                           &found.number,
+                           &a[0],
+                           &a[1],
+                           &a[2],
+                           &a[3],
+                           &a[4],
+                           &a[5],
+                           &found.stack,
+                           &found.at) != 9)
     return std::nullopt;
   return found;
 }
@@ -170,7 +184,8 @@ bool begins_again(std::uint32_t pid, const Waiting& call) {
 /// Where it returns to from a call, as the bytes before it tell.
 bool follows_call(const ImageWithCode& image, std::uint64_t address) {
   const std::uint64_t in_code = address - image.bias - image.code.p_vaddr;
-  if (in_code < 8 || in_code > image.bytes.size()) return true;
+  if (in_code < 8 || in_code > image.bytes.size())
+    return true;
   const auto byte = [&](std::size_t before) {
     return static_cast<unsigned char>(image.bytes[in_code - before]);
   };
@@ -193,15 +208,19 @@ struct Places {
 /// In the program's own allocator, as far as the nearest frames show, or in a lock that the program
 /// made itself and that its allocator may use: a wait by syscall().
 bool may_hold_allocator(std::uint32_t pid, const Waiting& call, const Places& places) {
-  if (places.allocator.empty()) return false;
-  if (is_in({places.raw_call}, call.at)) return true;
+  if (places.allocator.empty())
+    return false;
+  if (is_in({places.raw_call}, call.at))
+    return true;
   constexpr std::uint64_t kNearest = 16 * 1024;
   std::array<std::uint64_t, 512> words;
   for (std::uint64_t address = call.stack & ~7ull, end = address + kNearest; address < end;) {
     const std::uint64_t bytes = std::min<std::uint64_t>(4096 - address % 4096, end - address);
-    if (!base::read_memory(pid, address, words.data(), bytes)) return false;
+    if (!base::read_memory(pid, address, words.data(), bytes))
+      return false;
     for (std::size_t index = 0; index < bytes / 8; ++index)
-      if (is_in(places.allocator, words[index])) return true;
+      if (is_in(places.allocator, words[index]))
+        return true;
     address += bytes;
   }
   return false;
@@ -209,11 +228,13 @@ bool may_hold_allocator(std::uint32_t pid, const Waiting& call, const Places& pl
 
 /// Neither in the dynamic linker, nor in the allocator, nor in a handler of a signal.
 bool is_free(std::uint32_t pid, const Waiting& call, const Places& places) {
-  if (!places.libc.holds(call.at) || may_hold_allocator(pid, call, places)) return false;
+  if (!places.libc.holds(call.at) || may_hold_allocator(pid, call, places))
+    return false;
   std::array<std::uint64_t, 512> words;
   for (std::uint64_t at = call.stack & ~7ull, left = 1u << 20; left > 0;) {
     const std::uint64_t bytes = std::min<std::uint64_t>(4096 - at % 4096, left);
-    if (!base::read_memory(pid, at, words.data(), bytes)) break;
+    if (!base::read_memory(pid, at, words.data(), bytes))
+      break;
     for (std::size_t i = 0; i < bytes / 8; ++i)
       if (words[i] == places.restorer ||
           (places.linker.holds(words[i]) && follows_call(places.linker, words[i])))
@@ -225,10 +246,14 @@ bool is_free(std::uint32_t pid, const Waiting& call, const Places& places) {
 }
 
 /// On its own stack, with room there for a call.
-bool has_room(std::uint32_t pid, std::uint32_t tid, const std::vector<base::MemoryArea>& areas,
+bool has_room(std::uint32_t pid,
+              std::uint32_t tid,
+              const std::vector<base::MemoryArea>& areas,
               const user_regs_struct& registers) {
-  if (room_of_thread(areas, registers.rsp, registers.fs_base) >= kRoom) return true;
-  if (pid != tid) return false;
+  if (room_of_thread(areas, registers.rsp, registers.fs_base) >= kRoom)
+    return true;
+  if (pid != tid)
+    return false;
   const auto limits = base::read_file(proc(pid, "limits"));
   const std::optional<rlim_t> limit = stack_limit_of(limits.value_or(""));
   return limit && room_of_first_thread(areas, registers.rsp, *limit) >= kRoom;
@@ -238,23 +263,29 @@ bool has_room(std::uint32_t pid, std::uint32_t tid, const std::vector<base::Memo
 std::string vectors_of(pid_t tid) {
   std::string state(64 * 1024, '\0');
   iovec part{state.data(), state.size()};
-  if (::ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &part) != 0 || part.iov_len < 576) return {};
+  if (::ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &part) != 0 || part.iov_len < 576)
+    return {};
   constexpr std::size_t kSoftware =
       464;  // of the bytes that are software's: first the parts that there are
   constexpr std::uint64_t kTileData = 1ull << 18;
   std::uint64_t all = 0, used = 0;
   std::memcpy(&all, state.data() + kSoftware, 8);
   std::memcpy(&used, state.data() + 512, 8);
-  if ((used & kTileData) == 0) all &= ~kTileData;  // a thread has room for it when it may use it
+  if ((used & kTileData) == 0)
+    all &= ~kTileData;  // a thread has room for it when it may use it
   std::uint32_t bytes = 576;
   for (unsigned part_of = 2; part_of < 63; ++part_of) {
-    if ((all >> part_of & 1) == 0) continue;
+    if ((all >> part_of & 1) == 0)
+      continue;
     std::uint32_t size = 0, offset = 0, c = 0, d = 0;
     __cpuid_count(0xd, part_of, size, offset, c, d);
     bytes = std::max(bytes, size + offset);
   }
-  if (bytes > part.iov_len) return {};
-  const std::uint32_t head[] = {0x46505853, bytes + 4, static_cast<std::uint32_t>(all),
+  if (bytes > part.iov_len)
+    return {};
+  const std::uint32_t head[] = {0x46505853,
+                                bytes + 4,
+                                static_cast<std::uint32_t>(all),
                                 static_cast<std::uint32_t>(all >> 32),
                                 bytes};  // FP_XSTATE_MAGIC1 and struct _fpx_sw_bytes
   std::memset(state.data() + kSoftware, 0, 48);
@@ -289,7 +320,8 @@ bool is_still_at(const Waiting& call, const user_regs_struct& registers) {
 
 /// What a handler of a signal returns to: the thread with these registers. `vectors_at`: where its
 /// vector registers are.
-ucontext_t context_of(const user_regs_struct& registers, std::uint64_t blocked_signals,
+ucontext_t context_of(const user_regs_struct& registers,
+                      std::uint64_t blocked_signals,
                       std::uint64_t vectors_at) {
   ucontext_t context{};
   context.uc_flags = 1 | 2 | 4;  // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
@@ -340,18 +372,29 @@ void block_signals(pid_t tid) {
 
 /// The thread, which is stopped, calls `function(text, second)` when it is let go, and comes back.
 /// False: it is as it was. `areas`: the memory of the process.
-bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& places,
-            const std::vector<base::MemoryArea>& areas, std::uint64_t function,
-            const std::string& text, std::uint64_t second) {
+bool divert(std::uint32_t pid,
+            pid_t tid,
+            const Waiting& call,
+            const Places& places,
+            const std::vector<base::MemoryArea>& areas,
+            std::uint64_t function,
+            const std::string& text,
+            std::uint64_t second) {
   user_regs_struct registers{};
   std::uint64_t blocked = 0;
-  if (::ptrace(PTRACE_GETREGS, tid, nullptr, &registers) != 0) return false;
-  if (!is_still_at(call, registers)) return false;
-  if (::ptrace(PTRACE_GETSIGMASK, tid, sizeof blocked, &blocked) != 0) return false;
-  if (!has_room(pid, static_cast<std::uint32_t>(tid), areas, registers)) return false;
-  if (!mend_call(registers, call.number)) return false;
+  if (::ptrace(PTRACE_GETREGS, tid, nullptr, &registers) != 0)
+    return false;
+  if (!is_still_at(call, registers))
+    return false;
+  if (::ptrace(PTRACE_GETSIGMASK, tid, sizeof blocked, &blocked) != 0)
+    return false;
+  if (!has_room(pid, static_cast<std::uint32_t>(tid), areas, registers))
+    return false;
+  if (!mend_call(registers, call.number))
+    return false;
   const std::string vectors = vectors_of(tid);
-  if (vectors.empty()) return false;
+  if (vectors.empty())
+    return false;
   // From the top of the stack down: the text, the vector registers, the frame of a signal.
   constexpr std::uint64_t kRedZone = 128;
   const std::uint64_t top = (registers.rsp - kRedZone) & ~63ull;
@@ -367,7 +410,8 @@ bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& pla
   put(frame_at + 8, &context, sizeof context);
   put(vectors_at, vectors.data(), vectors.size());
   put(text_at, text.data(), text.size());
-  if (!write_memory(pid, frame_at, frame)) return false;
+  if (!write_memory(pid, frame_at, frame))
+    return false;
   constexpr std::uint64_t kDirection = 1 << 10;
   registers.rip = function;
   registers.rsp = frame_at;
@@ -376,25 +420,31 @@ bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& pla
   registers.rax = 0;
   registers.orig_rax = ~0ull;  // in no call: the kernel begins none again
   registers.eflags &= ~kDirection;
-  if (::ptrace(PTRACE_SETREGS, tid, nullptr, &registers) != 0) return false;
+  if (::ptrace(PTRACE_SETREGS, tid, nullptr, &registers) != 0)
+    return false;
   block_signals(tid);  // the frame has those that were blocked
   return true;
 }
 
 /// Some thread calls `function(text, second)`, within some seconds.
-base::Result<void> call_in(std::uint32_t pid, const Places& places, std::uint64_t function,
-                           const std::string& text, std::uint64_t second) {
+base::Result<void> call_in(std::uint32_t pid,
+                           const Places& places,
+                           std::uint64_t function,
+                           const std::string& text,
+                           std::uint64_t second) {
   constexpr auto kPatience = std::chrono::seconds(10);  // on a busy machine threads run, or could
   for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
     for (const std::uint32_t tid : sample::cpu::threads_of(pid)) {
       const auto call = waiting(pid, tid);
-      if (!call || !begins_again(pid, *call) || !is_free(pid, *call, places)) continue;
+      if (!call || !begins_again(pid, *call) || !is_free(pid, *call, places))
+        continue;
       // Of the thread: those of a process whose first thread has ended are empty.
       const auto maps = base::read_file(proc(pid, "task/" + std::to_string(tid) + "/maps"));
       const std::vector<base::MemoryArea> areas = base::areas_of(maps.value_or(""));
       if (sample::cpu::while_stopped(static_cast<pid_t>(tid), [&] {
-            return is_free(pid, *call, places) && divert(pid, static_cast<pid_t>(tid), *call,
-                                                         places, areas, function, text, second);
+            return is_free(pid, *call, places) &&
+                   divert(
+                       pid, static_cast<pid_t>(tid), *call, places, areas, function, text, second);
           }))
         return {};
     }
@@ -420,7 +470,8 @@ base::Result<Places> places_of(std::uint32_t pid) {
     places.raw_call = {raw_call, raw_call + kRawCallBytes};
   if (places.restorer == 0 || places.linker.bytes.empty())
     return base::fail(refused("its libc was replaced on disk since it started, or is unknown here",
-                              "Restart it", base::Code::kToolMissing));
+                              "Restart it",
+                              base::Code::kToolMissing));
   return places;
 }
 
@@ -436,7 +487,8 @@ bool uses_cuda(std::uint32_t pid) {
 
 base::Result<void> may_load(const Target& target, const fs::path& library) {
   const std::uint32_t pid = base::living_thread(target.pid);
-  if (!target.unread.empty()) return refused(target.unread);
+  if (!target.unread.empty())
+    return refused(target.unread);
   std::error_code error;
   for (const char* space : {"ns/pid", "ns/user"})
     if (fs::read_symlink(proc(pid, space), error) !=
@@ -466,11 +518,13 @@ base::Result<void> may_load(const Target& target, const fs::path& library) {
       there && !same_file(proc(pid, "root" + there->path), library))
     return refused("another rangescope's library is in it: " + there->path);
   auto places = places_of(pid);
-  if (!places) return base::fail(std::move(places));
+  if (!places)
+    return base::fail(std::move(places));
   return {};
 }
 
-base::Result<void> begin_in(const Target& target, const fs::path& library,
+base::Result<void> begin_in(const Target& target,
+                            const fs::path& library,
                             const std::string& settings) {
   constexpr auto kPatience = std::chrono::seconds(10);
   const std::uint32_t pid = base::living_thread(target.pid);
@@ -484,8 +538,10 @@ base::Result<void> begin_in(const Target& target, const fs::path& library,
     if (load == 0)  // glibc before 2.34
       if (const auto dl = find_image(pid, {"libdl.so.2", "libdl-2."}))
         load = dl->address_of("dlopen");
-    if (load == 0) load = places.libc.address_of("__libc_dlopen_mode");
-    if (load == 0) return refused("its libc has no dlopen", {}, base::Code::kToolMissing);
+    if (load == 0)
+      load = places.libc.address_of("__libc_dlopen_mode");
+    if (load == 0)
+      return refused("its libc has no dlopen", {}, base::Code::kToolMissing);
     constexpr std::uint64_t kNow = 2;  // RTLD_NOW
     TRY(call_in(pid, places, load, library.string() + '\0', kNow));
   }
@@ -495,11 +551,12 @@ base::Result<void> begin_in(const Target& target, const fs::path& library,
     const std::uint64_t flag = ours ? ours->address_of("rangescope_loaded") : 0;
     const std::uint64_t attach = ours ? ours->address_of("rangescope_attach") : 0;
     if (ours && attach == 0)
-      return refused("this rangescope was built without CUPTI's headers", {},
-                     base::Code::kToolMissing);
+      return refused(
+          "this rangescope was built without CUPTI's headers", {}, base::Code::kToolMissing);
     if (ours && base::read_memory(pid, flag, &loaded, sizeof loaded) && loaded != 0)
       return call_in(pid, places, attach, settings + '\0', 0);
-    if (!sample::cpu::still_runs(target)) break;
+    if (!sample::cpu::still_runs(target))
+      break;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return refused("it did not load " + library.string());

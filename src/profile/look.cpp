@@ -26,26 +26,31 @@ constexpr int kPause = 10;             // between two looks, in units of the tim
 /// The session of the captures so far; an empty one where no process has made any.
 base::Result<model::Session> captured(const fs::path& folder) {
   std::error_code error;
-  if (!fs::is_directory(folder, error) || fs::is_empty(folder, error)) return model::Session{};
+  if (!fs::is_directory(folder, error) || fs::is_empty(folder, error))
+    return model::Session{};
   return read::read_any(folder);
 }
 
 /// Losses of programs that left no capture, from CPU samples in `folder` of the same launch.
-void add_programs_not_recorded(const fs::path& captures, const fs::path& folder,
+void add_programs_not_recorded(const fs::path& captures,
+                               const fs::path& folder,
                                model::Session& session) {
   std::error_code error;
   fs::copy_file(captures / wire::launched::kFile, folder / wire::launched::kFile, error);
   const auto watched = read::read_any(folder);
-  if (!watched) return;
+  if (!watched)
+    return;
   for (const model::Loss& loss : watched->losses)
-    if (model::explains_missing_ranges(loss)) session.losses.push_back(loss);
+    if (model::explains_missing_ranges(loss))
+      session.losses.push_back(loss);
 }
 
 bool known(const doctor::ProgramFacts& facts) {
   return !facts.meant.empty() &&
          std::all_of(facts.meant.begin(), facts.meant.end(), [&](const auto& range) {
            const std::uint64_t whole = range.occurrences - range.unclosed;
-           if (whole < kEnough + range.blind) return false;
+           if (whole < kEnough + range.blind)
+             return false;
            return !facts.cuda || !facts.gpu_unavailable.empty() ||
                   range.kernels + range.graph_launches + range.other_thread_kernels +
                           range.child_kernels >
@@ -69,7 +74,8 @@ std::string last_words(std::string_view text) {
     for (const char* word :
          {"error", "fail", "cannot", "abort", "exception", "no such", "not found"})
       one = one || low.find(word) != std::string::npos;
-    if (one || !failure) words = line;
+    if (one || !failure)
+      words = line;
     failure = failure || one;
   }
   return base::printable(words.substr(0, 300));
@@ -79,7 +85,8 @@ bool has_driver() {
   std::error_code ignored;
   for (const char* place :
        {"/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"})  // the last one of WSL
-    if (fs::exists(place, ignored)) return true;
+    if (fs::exists(place, ignored))
+      return true;
   return false;
 }
 
@@ -95,7 +102,9 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
   auto library = TRY(collect::native::find_library());
   const base::TemporaryFolder folder("rangescope-doctor");
   if (folder.path().empty())
-    return base::fail(base::Code::kIo, "no temporary folder can be made", {},
+    return base::fail(base::Code::kIo,
+                      "no temporary folder can be made",
+                      {},
                       "Set TMPDIR to a folder that can be written");
 
   collect::native::Options options;
@@ -122,7 +131,8 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
   if (!request.ranges.include.empty())
     launch.enough = [&] {
       const auto begin = std::chrono::steady_clock::now();
-      if (begin < next) return false;
+      if (begin < next)
+        return false;
       bool all = false;
       if (const auto session = captured(captures))
         all = known(doctor::gather(*session, request.ranges, request.kernels));
@@ -137,7 +147,8 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
   choice.library = library;
   auto cpu = begin_cpu(choice, watched);
   auto ended = collect::launch(*plan, launch);
-  if (cpu && *cpu) (*cpu)->stop();
+  if (cpu && *cpu)
+    (*cpu)->stop();
   if (!ended) {
     look.not_started = ended.error();
     return look;

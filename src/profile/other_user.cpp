@@ -26,11 +26,13 @@ std::optional<User> user_of(std::uint32_t pid) {
   const std::string folder = "/proc/" + std::to_string(pid);
   struct stat owner {};
   const auto status = base::read_file(folder + "/status");
-  if (!status || ::stat(folder.c_str(), &owner) != 0) return std::nullopt;
+  if (!status || ::stat(folder.c_str(), &owner) != 0)
+    return std::nullopt;
   User user{.user = owner.st_uid, .group = owner.st_gid, .further_groups = {}};
   constexpr std::string_view kGroups = "Groups:\t";
   for (const std::string_view line : base::split(*status, '\n')) {
-    if (!line.starts_with(kGroups)) continue;
+    if (!line.starts_with(kGroups))
+      continue;
     for (const std::string_view word : base::split(line.substr(kGroups.size()), ' '))
       if (const auto group = base::to_uint(word))
         user.further_groups.push_back(static_cast<gid_t>(*group));
@@ -49,12 +51,15 @@ bool become(const User& user) {
 
 bool its_user_can(std::uint32_t pid, const std::filesystem::path& path, int how) {
   const std::optional<User> user = user_of(pid);
-  if (!user) return false;
+  if (!user)
+    return false;
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(become(*user) && ::access(path.c_str(), how) == 0 ? 0 : 1);
+  if (child == 0)
+    ::_exit(become(*user) && ::access(path.c_str(), how) == 0 ? 0 : 1);
   int status = 0;
   while (child > 0 && ::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return false;
+    if (errno != EINTR)
+      return false;
   return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 

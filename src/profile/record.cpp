@@ -17,7 +17,8 @@ namespace {
 
 std::int64_t own_cpu_ns() {
   timespec used{};
-  if (::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) != 0) return 0;
+  if (::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) != 0)
+    return 0;
   return used.tv_sec * 1'000'000'000 + used.tv_nsec;
 }
 
@@ -40,7 +41,9 @@ base::Result<RunRecord> RunRecord::begin_in(const std::filesystem::path& dir,
   if (error)
     return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), dir.string());
   if (!std::filesystem::is_empty(dir, error) || error)
-    return base::fail(base::Code::kConfig, "run.dir holds something already", dir.string(),
+    return base::fail(base::Code::kConfig,
+                      "run.dir holds something already",
+                      dir.string(),
                       "Name a new or empty folder.");
   return begin_at(dir, program, arguments);
 }
@@ -79,11 +82,13 @@ base::Result<void> RunRecord::about_to_run(const collect::Plan& plan,
 
 std::optional<model::ProcessUsage::Machine> RunRecord::machine_use(double program_ns) const {
   const auto cpus_after = base::read_busy_cpus();
-  if (!cpus_before_ || !cpus_after || cpus_after->cpus != cpus_before_->cpus) return std::nullopt;
+  if (!cpus_before_ || !cpus_after || cpus_after->cpus != cpus_before_->cpus)
+    return std::nullopt;
   const auto span_ns = static_cast<double>(cpus_after->at_ns - cpus_before_->at_ns);
   // The kernel counts in ticks of 10 ms on every CPU.
   constexpr double kShortest_ns = 500e6;
-  if (span_ns < kShortest_ns) return std::nullopt;
+  if (span_ns < kShortest_ns)
+    return std::nullopt;
   const auto busy_ns = static_cast<double>(cpus_after->busy_ns - cpus_before_->busy_ns);
   const auto profiler_ns = static_cast<double>(own_cpu_ns() - own_cpu_before_ns_);
   const double others = (busy_ns - program_ns - profiler_ns) / span_ns;
@@ -100,7 +105,8 @@ base::Result<void> RunRecord::ended(const base::Ended& ended) {
     usage.user_ns = static_cast<double>(ended.usage->user_ns);
     usage.system_ns = static_cast<double>(ended.usage->system_ns);
     const auto peak_bytes = static_cast<double>(ended.usage->peak_rss_bytes);
-    if (peak_bytes > 0) usage.peak_rss_bytes = peak_bytes;
+    if (peak_bytes > 0)
+      usage.peak_rss_bytes = peak_bytes;
     usage.machine = machine_use(usage.cpu_ns());
   }
   program_ = ended.left ? "" : base::describe(ended);
@@ -110,7 +116,8 @@ base::Result<void> RunRecord::ended(const base::Ended& ended) {
   return runs::write_manifest(path_, unfinished);
 }
 
-base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome,
+base::Result<void> RunRecord::finish(int exit_code,
+                                     const std::string& outcome,
                                      const std::string& message,
                                      const std::vector<model::Loss>& losses,
                                      const std::vector<model::Finding>& findings) {
@@ -118,12 +125,14 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome,
   // The status is written whatever became of the rest: it reports what failed.
   base::Result<void> first;
   const auto note = [&first](base::Result<void> done) {
-    if (first && !done) first = std::move(done);
+    if (first && !done)
+      first = std::move(done);
   };
   auto files = runs::prove_files(base::in_place(path_));
   if (files) {
     manifest_.files = std::move(*files);
-    if (manifest_.end_unix_ns == 0) manifest_.end_unix_ns = runs::unix_now_ns();
+    if (manifest_.end_unix_ns == 0)
+      manifest_.end_unix_ns = runs::unix_now_ns();
     note(runs::write_manifest(path_, manifest_));
   } else {
     note(base::fail(std::move(files)));
@@ -136,7 +145,8 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome,
                       .losses = losses,
                       .findings = findings};
   if (!first) {
-    if (status.outcome == "ok") status.outcome = "error";
+    if (status.outcome == "ok")
+      status.outcome = "error";
     status.message += (message.empty() ? "" : "; ") + base::to_string(first.error());
   }
   note(runs::write_done(path_, status));
@@ -144,7 +154,8 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome,
 }
 
 base::Result<void> write_config(const std::filesystem::path& run, const config::Config& config) {
-  if (config.flag("run.share")) TRY(runs::share(run));
+  if (config.flag("run.share"))
+    TRY(runs::share(run));
   TRY(base::write_file(run / "config.yaml", config::recorded_values(config)));
   return base::write_file(run / "inputs.yaml", config::recorded_inputs(config));
 }

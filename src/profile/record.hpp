@@ -28,7 +28,8 @@ class RunRecord {
 
   /// The same in the directory of a rank (runs/job/folder.hpp), which was just made.
   [[nodiscard]] static base::Result<RunRecord> begin_rank(
-      const std::filesystem::path& dir, const std::vector<std::string>& program,
+      const std::filesystem::path& dir,
+      const std::vector<std::string>& program,
       const std::vector<std::string>& arguments) {
     return begin_at(dir, program, arguments);
   }
@@ -48,7 +49,8 @@ class RunRecord {
   /// How the program ended.
   [[nodiscard]] base::Result<void> ended(const base::Ended& ended);
   /// Everything is written: hashes, manifest, status.
-  [[nodiscard]] base::Result<void> finish(int exit_code, const std::string& outcome,
+  [[nodiscard]] base::Result<void> finish(int exit_code,
+                                          const std::string& outcome,
                                           const std::string& message,
                                           const std::vector<model::Loss>& losses,
                                           const std::vector<model::Finding>& findings = {});

@@ -51,7 +51,8 @@ base::Result<bool> redact_snapshot(const fs::path& file, const base::Redactor& r
   };
   const std::string name = file.filename().string();
   const auto changed = TRY(read::snapshot::with_texts(snapshot.text(), name, redacted));
-  if (changed) TRY(base::write_file(base::in_place(file), *changed));
+  if (changed)
+    TRY(base::write_file(base::in_place(file), *changed));
   return changed.has_value();
 }
 
@@ -60,9 +61,11 @@ void redact_snapshots(const fs::path& captures, const base::Redactor& redactor) 
   fs::recursive_directory_iterator entry(captures, error);
   for (const fs::recursive_directory_iterator end; !error && entry != end; entry.increment(error)) {
     const fs::path& file = entry->path();
-    if (file.extension() != wire::gpu::kMemorySuffix) continue;
+    if (file.extension() != wire::gpu::kMemorySuffix)
+      continue;
     const auto done = redact_snapshot(file, redactor);
-    if (done) continue;
+    if (done)
+      continue;
     std::error_code ignored;
     fs::remove(base::in_place(file), ignored);
     base::warn("a memory snapshot was removed, since its texts could not be redacted: " +

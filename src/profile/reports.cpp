@@ -54,12 +54,14 @@ DetailsTable details_by_result(std::string_view csv) {
   for (read::Row row; read::next_row(csv, offset, line, row);) {
     if (table.header.empty()) {
       const auto id = std::find(row.cells.begin(), row.cells.end(), "ID");
-      if (id == row.cells.end()) return {};
+      if (id == row.cells.end())
+        return {};
       id_column = static_cast<std::size_t>(id - row.cells.begin());
       table.header = std::string(row.text) + "\n";
       continue;
     }
-    if (id_column >= row.cells.size()) continue;
+    if (id_column >= row.cells.size())
+      continue;
     const std::string_view id = row.cells[id_column];
     std::size_t result = 0;
     const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), result);
@@ -80,15 +82,20 @@ std::map<std::string, std::string> details_by_kernel(const Analyzed& analyzed) {
   for (const NcuPart& part : analyzed.parts) {
     DetailsTable table;
     const fs::path page = collect::ncu::page_path(part.file, collect::ncu::kDetailsCsv);
-    if (const auto csv = base::read_file(page)) table = details_by_result(*csv);
+    if (const auto csv = base::read_file(page))
+      table = details_by_result(*csv);
     for (std::size_t result = 0; result < part.count; ++result) {
       const model::Measurement& measurement = session.measurements[part.first + result];
-      if (measurement.scope != model::MeasuredScope::kKernel) continue;
-      if (measurement.kernel_name >= session.kernel_names.size()) continue;
+      if (measurement.scope != model::MeasuredScope::kKernel)
+        continue;
+      if (measurement.kernel_name >= session.kernel_names.size())
+        continue;
       std::string& details = kernels[kernel_name(session, measurement.kernel_name)];
       const auto rows = table.rows.find(result);
-      if (rows == table.rows.end()) continue;
-      if (details.empty()) details = table.header;
+      if (rows == table.rows.end())
+        continue;
+      if (details.empty())
+        details = table.header;
       details += rows->second;
     }
   }
@@ -99,8 +106,8 @@ base::Result<void> put(const fs::path& file, const std::string& text) {
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
   if (error)
-    return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(),
-                      file.parent_path().string());
+    return base::fail(
+        base::Code::kIo, "cannot make the folder: " + error.message(), file.parent_path().string());
   return base::write_file(file, text);
 }
 
@@ -112,11 +119,14 @@ base::Result<void> split_kernels(const fs::path& out, const Analyzed& analyzed) 
         static_cast<double>(kernel.end_ns - kernel.start_ns));
   for (const auto& [kernel, details] : details_by_kernel(analyzed)) {
     const fs::path folder = out / base::sanitize_component(kernel);
-    if (!details.empty()) TRY(put(folder / collect::ncu::kDetailsCsv.name, details));
+    if (!details.empty())
+      TRY(put(folder / collect::ncu::kDetailsCsv.name, details));
     const auto seen = durations.find(kernel);
-    if (seen == durations.end()) continue;
+    if (seen == durations.end())
+      continue;
     const std::string figure = report::histogram_figure(kernel, seen->second);
-    if (!figure.empty()) TRY(put(folder / "durations.svg", figure));
+    if (!figure.empty())
+      TRY(put(folder / "durations.svg", figure));
   }
   if (const std::string figure = report::roofline_figure(analyzed.report); !figure.empty())
     TRY(put(out / "roofline.svg", figure));
@@ -155,25 +165,35 @@ base::Result<Analyzed> analyze_run(Run& run) {
   for (const auto& [session, capture] : {std::pair{&run.by_native.session, &run.by_native.path},
                                          {&run.by_nsys.session, &run.by_nsys.path},
                                          {&run.by_ncu.session, &run.by_ncu.path}})
-    if (*session && !capture->empty()) read.emplace(*capture, std::move(**session));
+    if (*session && !capture->empty())
+      read.emplace(*capture, std::move(**session));
   base::Result<analyze::tally::Digest> tally;
   const bool of_job = !run.repetition && !runs::job::job_of(run.folder).empty();
-  auto made = analyze_inputs(captures, repeats.empty() ? run.folder : runs::median_repeat(repeats),
-                             run.args.analysis, {}, std::move(read), {}, of_job ? &tally : nullptr);
-  if (!made || !of_job) return made;
+  auto made = analyze_inputs(captures,
+                             repeats.empty() ? run.folder : runs::median_repeat(repeats),
+                             run.args.analysis,
+                             {},
+                             std::move(read),
+                             {},
+                             of_job ? &tally : nullptr);
+  if (!made || !of_job)
+    return made;
   auto written =
       tally ? analyze::tally::write(run.folder / analyze::tally::kFileName, std::move(*tally))
             : base::Result<void>(tl::make_unexpected(tally.error()));
-  if (!written) base::detail("no digest: " + base::printable(base::to_string(written.error())));
+  if (!written)
+    base::detail("no digest: " + base::printable(base::to_string(written.error())));
   return made;
 }
 
 void read_again(Run& run) {
   for (const auto& [session, capture] : {std::pair{&run.by_native.session, &run.by_native.path},
                                          {&run.by_nsys.session, &run.by_nsys.path}}) {
-    if (!*session || capture->empty()) continue;
+    if (!*session || capture->empty())
+      continue;
     session->reset();
-    if (auto read = read::read_any(*capture)) *session = std::move(*read);
+    if (auto read = read::read_any(*capture))
+      *session = std::move(*read);
   }
 }
 
@@ -189,7 +209,8 @@ std::string failure_text(const std::string& name, const runs::Stage& stage) {
 /// The loss of a stage that has no results at all.
 model::Loss loss_of(const Run& run, const runs::Stage& stage, const std::string& name) {
   model::Loss loss{model::LossKind("stage_failed"), 1, failure_text(name, stage)};
-  if (stage.outcome == "empty") loss.kind = model::LossKind("stage_empty");
+  if (stage.outcome == "empty")
+    loss.kind = model::LossKind("stage_empty");
   const auto finding =
       std::find_if(run.findings.begin(), run.findings.end(), [&](const model::Finding& candidate) {
         return candidate.id == stage.why || candidate.id == stage.stage + "." + stage.why;
@@ -216,9 +237,11 @@ void add_loss(model::Loss loss, std::vector<model::Loss>& losses) {
 /// loss.
 void add_failed_stages(const Run& run, model::Report& report) {
   for (const runs::Stage& stage : run.runner->stages()) {
-    if (stage.outcome != "empty" && stage.outcome != "failed") continue;
+    if (stage.outcome != "empty" && stage.outcome != "failed")
+      continue;
     std::string name = stage.stage;
-    if (!stage.step.empty()) name += ", " + stage.step;
+    if (!stage.step.empty())
+      name += ", " + stage.step;
     const bool has_results =
         std::find(run.captured.begin(), run.captured.end(), stage.stage) != run.captured.end();
     if (has_results || stage.stage == "look")
@@ -232,20 +255,24 @@ void add_failed_stages(const Run& run, model::Report& report) {
 
 base::Result<void> write_reports(Run& run, Analyzed& analyzed, bool show) {
   model::Report& report = analyzed.report;
-  for (const std::string& text : run.notes) report.notes.push_back(text);
+  for (const std::string& text : run.notes)
+    report.notes.push_back(text);
   report.losses.insert(report.losses.end(), run.cut.begin(), run.cut.end());
   report.findings = run.findings;
   add_failed_stages(run, report);
   if (run.counters && run.args.counters.passes == "auto" && !run.repetition)
     for (const model::Loss& loss : report.losses)
-      if (loss.kind == "counters_incomplete") base::info(base::printable(loss.detail));
+      if (loss.kind == "counters_incomplete")
+        base::info(base::printable(loss.detail));
   // Where the disk is full the report is shown all the same.
   auto written = write_files(run, analyzed);
-  if (!show || !run.args.talk.report || runs::job::reports_together(run.folder)) return written;
+  if (!show || !run.args.talk.report || runs::job::reports_together(run.folder))
+    return written;
   const auto was_printed = [&](const std::string& text) {
     return std::find(run.notes.begin(), run.notes.end(), text) != run.notes.end();
   };
-  if (run.args.talk.report_tells) std::erase_if(report.notes, was_printed);
+  if (run.args.talk.report_tells)
+    std::erase_if(report.notes, was_printed);
   auto shown = run.args.talk.report(analyzed);
   return written ? shown : written;
 }

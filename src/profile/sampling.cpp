@@ -26,11 +26,13 @@ base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& ch
   for (const std::string& text : choice.metrics)
     for (const std::string_view name : base::split(text, ','))
       wanted.push_back({std::string(name)});
-  if (!wanted.empty()) return wanted;
+  if (!wanted.empty())
+    return wanted;
   auto groups = TRY(config::sampled_groups());
   for (const model::MetricGroup& group : groups)
     for (const model::GroupCounter& counter : group.counters)
-      if (!counter.any.front().starts_with("nvml__")) wanted.push_back(counter.any);
+      if (!counter.any.front().starts_with("nvml__"))
+        wanted.push_back(counter.any);
   return wanted;
 }
 
@@ -43,7 +45,8 @@ std::string main_module(std::span<const std::string> command) {
     if (i > 0 && command[i] == "-m" && i + 1 < command.size() &&
         base::file_name(command[i - 1]).find("python") != std::string_view::npos)
       return command[i + 1];
-    if (!command[i].ends_with(kPython)) continue;
+    if (!command[i].ends_with(kPython))
+      continue;
     const std::string_view name = base::file_name(command[i]);
     return std::string(name.substr(0, name.size() - kPython.size()));
   }
@@ -54,9 +57,11 @@ std::string main_module(std::span<const std::string> command) {
 /// is known.
 bool may_be(std::string_view pattern, const std::string& region) {
   for (;;) {
-    if (::fnmatch(std::string(pattern).c_str(), region.c_str(), FNM_NOESCAPE) == 0) return true;
+    if (::fnmatch(std::string(pattern).c_str(), region.c_str(), FNM_NOESCAPE) == 0)
+      return true;
     const std::size_t dot = pattern.find('.');
-    if (dot == std::string_view::npos) return false;
+    if (dot == std::string_view::npos)
+      return false;
     pattern.remove_prefix(dot + 1);
   }
 }
@@ -70,7 +75,8 @@ bool is_seen(const std::string& line, const model::Session& session) {
     if (frame.kind == model::FrameKind::kPython && frame.file != 0 &&
         functions.find(text(frame.file).c_str(), text(frame.name).c_str()) != 0)
       return true;
-  if (session.launches.empty()) return false;
+  if (session.launches.empty())
+    return false;
   const std::size_t equals = line.find('=');
   const std::string_view pattern =
       std::string_view(line).substr(equals == std::string::npos ? 0 : equals + 1);
@@ -84,7 +90,8 @@ bool is_seen(const std::string& line, const model::Session& session) {
       };
   std::unordered_set<model::StringId> asked;  // of millions of ranges few have a name of their own
   return std::any_of(session.ranges.begin(), session.ranges.end(), [&](const model::Range& range) {
-    if (!asked.insert(range.name).second) return false;
+    if (!asked.insert(range.name).second)
+      return false;
     const std::string name = text(range.name);
     return equals != std::string::npos ? is_named(name) : may_be(pattern, name);
   });
@@ -104,7 +111,8 @@ base::Result<SamplePlan> plan_sampling(const SampleChoice& choice, const std::st
 base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& choice,
                                                            const std::filesystem::path& captures,
                                                            bool counters) {
-  if (choice.off) return std::optional<sample::Beside>();
+  if (choice.off)
+    return std::optional<sample::Beside>();
   sample::Options options;
   options.folder = captures / wire::samples::kFolder;
   options.interval_ns = choice.interval_ns.value_or(kAutoSample_ns);
@@ -117,47 +125,57 @@ base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& c
   std::error_code error;
   std::filesystem::create_directories(base::in_place(options.folder), error);
   auto begun = sample::Beside::start(options);
-  if (begun) return std::optional(std::move(*begun));
+  if (begun)
+    return std::optional(std::move(*begun));
   std::filesystem::remove(options.folder, error);  // where it is empty
-  if (choice.interval_ns) return base::fail(std::move(begun));
+  if (choice.interval_ns)
+    return base::fail(std::move(begun));
   base::detail("nothing is sampled: " + begun.error().what);
   return std::optional<sample::Beside>();
 }
 
 base::Result<std::vector<sample::cpu::CounterEvent>> wanted_events(const SampleChoice& choice) {
   std::vector<sample::cpu::CounterEvent> events;
-  if (choice.cpu_counters.empty()) return events;
+  if (choice.cpu_counters.empty())
+    return events;
   if (choice.cpu_off)
     return base::fail(base::Code::kUsage,
                       "the CPU's counters are read with its samples, and those are off",
-                      "--cpu-counters", "Leave out --cpu off");
+                      "--cpu-counters",
+                      "Leave out --cpu off");
   auto groups = TRY(config::cpu_counter_groups());
   const auto add = [&](const std::string& name) {
-    if (name == "cpu-clock") return true;  // call chains are sampled by it
+    if (name == "cpu-clock")
+      return true;  // call chains are sampled by it
     const auto event = sample::cpu::counter_event(name);
     const auto same = [&](const sample::cpu::CounterEvent& each) { return each.name == name; };
-    if (event && std::none_of(events.begin(), events.end(), same)) events.push_back(*event);
+    if (event && std::none_of(events.begin(), events.end(), same))
+      events.push_back(*event);
     return event.has_value();
   };
   std::vector<std::string> known = sample::cpu::counter_names();
-  for (const model::MetricGroup& group : groups) known.push_back(group.name);
+  for (const model::MetricGroup& group : groups)
+    known.push_back(group.name);
   for (const std::string& text : choice.cpu_counters) {
     for (const std::string_view item : base::split(text, ',')) {
       const std::string name(base::trim(item));
       const auto group =
           std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; });
-      if (group == groups.end() && add(name)) continue;
+      if (group == groups.end() && add(name))
+        continue;
       if (group == groups.end()) {
         const std::string near = base::did_you_mean(name, known);
-        return base::fail(
-            base::Code::kUsage, "there is no counter of the CPU '" + base::printable(name) + "'",
-            "--cpu-counters", near.empty() ? "Write some of " + base::join(known, ", ") : near);
+        return base::fail(base::Code::kUsage,
+                          "there is no counter of the CPU '" + base::printable(name) + "'",
+                          "--cpu-counters",
+                          near.empty() ? "Write some of " + base::join(known, ", ") : near);
       }
       for (const model::GroupCounter& counter : group->counters)
         if (!add(counter.any.front()))
           return base::fail(base::Code::kConfig,
                             "there is no counter of the CPU '" + counter.any.front() + "'",
-                            group->file, base::did_you_mean(counter.any.front(), known));
+                            group->file,
+                            base::did_you_mean(counter.any.front(), known));
     }
   }
   return events;
@@ -181,7 +199,8 @@ std::string regions_of(const std::map<std::string, std::string>& settings) {
     std::string out;
     for (const std::string_view line :
          base::split(set != settings.end() ? set->second : otherwise, '\n'))
-      if (!line.empty()) out += std::string(key) + " " + std::string(line) + "\n";
+      if (!line.empty())
+        out += std::string(key) + " " + std::string(line) + "\n";
     return out;
   };
   return lines(wire::kModules, wire::cpu::kModulesKey, "auto") +
@@ -205,13 +224,15 @@ std::string name_main(std::string_view patterns, std::span<const std::string> co
 }
 
 std::string unmatched_functions(const std::vector<std::string>& patterns,
-                                std::span<const std::string> command, const model::Session& session,
+                                std::span<const std::string> command,
+                                const model::Session& session,
                                 std::string_view option) {
   std::vector<std::string> unmatched;
   for (const std::string& pattern : patterns)
     if (!is_seen(name_main(pattern, command), session))
       unmatched.push_back("'" + base::printable(pattern) + "'");
-  if (unmatched.empty()) return {};
+  if (unmatched.empty())
+    return {};
   std::string text = std::string(option) + " " + base::join(unmatched, ", ") +
                      " matched no Python function that was seen";
   const std::string module = main_module(command);
@@ -223,7 +244,8 @@ std::string unmatched_functions(const std::vector<std::string>& patterns,
 base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice& choice,
                                                              const std::filesystem::path& captures,
                                                              const sample::cpu::Running* to) {
-  if (choice.cpu_off) return std::optional<sample::cpu::Recorder>();
+  if (choice.cpu_off)
+    return std::optional<sample::cpu::Recorder>();
   sample::cpu::Options options;
   options.folder = captures / wire::cpu::kFolder;
   options.interval_ns = 1'000'000'000 / choice.cpu_hz.value_or(kAutoCpu_hz);
@@ -238,7 +260,8 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   std::filesystem::create_directories(base::in_place(options.folder), error);
   auto begun = to != nullptr ? sample::cpu::Recorder::attach(options, *to)
                              : sample::cpu::Recorder::start(options);
-  if (begun) return std::optional(std::move(*begun));
+  if (begun)
+    return std::optional(std::move(*begun));
   const bool asked =
       (to != nullptr && !to->of_ours) || choice.cpu_hz || !choice.cpu_counters.empty();
   if (!asked) {
@@ -247,19 +270,22 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
       return std::optional<sample::cpu::Recorder>();
   }
   std::filesystem::remove_all(options.folder, error);
-  if (asked) return base::fail(std::move(begun));
+  if (asked)
+    return base::fail(std::move(begun));
   return std::optional<sample::cpu::Recorder>();
 }
 
 void end_cpu(std::optional<sample::cpu::Recorder>& recorder,
              const std::filesystem::path& captures) {
-  if (!recorder) return;
+  if (!recorder)
+    return;
   recorder->finish();
   std::error_code error;
   const std::filesystem::path folder = base::in_place(captures);
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error))
-    if (entry->path().filename() != wire::cpu::kFolder) return;
+    if (entry->path().filename() != wire::cpu::kFolder)
+      return;
   std::filesystem::remove_all(folder / wire::cpu::kFolder, error);
 }
 

@@ -89,7 +89,8 @@ struct SamplePlan {
 /// or cannot be and was not asked for. `to`: of that process instead, which is an error where it
 /// cannot be.
 [[nodiscard]] base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(
-    const SampleChoice& choice, const std::filesystem::path& captures,
+    const SampleChoice& choice,
+    const std::filesystem::path& captures,
     const sample::cpu::Running* to = nullptr);
 /// Behind Recorder::stop(): names what was seen. Nothing of it stays where the program left no
 /// capture.

@@ -12,7 +12,8 @@ namespace {
 /// A configuration value as the texts that a collector takes.
 std::vector<std::string> texts(const config::Config& config, const std::string& path) {
   const config::Value* value = config.get(path);
-  if (!value) return {};
+  if (!value)
+    return {};
   if (const auto ns = config.duration(path);
       ns && config::find_key(path)->type == config::KeyType::kDuration)
     return {std::to_string(std::chrono::ceil<std::chrono::seconds>(*ns).count())};
@@ -20,12 +21,16 @@ std::vector<std::string> texts(const config::Config& config, const std::string& 
 }
 
 template <class Table, class Options>
-void fill(const config::Config& config, const std::string& section, const Table& table,
+void fill(const config::Config& config,
+          const std::string& section,
+          const Table& table,
           Options& options) {
   for (const auto& row : table) {
     const std::string key(row.key), path = section + key;
-    if (auto values = texts(config, path); !values.empty()) options.values[key] = std::move(values);
-    if (config.set_by_user(path)) options.asked.insert(key);
+    if (auto values = texts(config, path); !values.empty())
+      options.values[key] = std::move(values);
+    if (config.set_by_user(path))
+      options.asked.insert(key);
   }
   options.extra_args = config.list(section + "extra_args");
 }
@@ -37,31 +42,39 @@ base::Result<std::pair<std::vector<std::string>, std::string>> latest(const conf
   std::string_view chosen = key;
   bool given[2] = {};
   for (const config::Assignment& done : config.history) {
-    if (done.key != key && done.key != alias) continue;
+    if (done.key != key && done.key != alias)
+      continue;
     const bool argument = done.origin.on_command_line();
-    if (argument) given[done.key == alias] = true;
-    if (argument || !config.list(done.key).empty()) chosen = done.key == key ? key : alias;
+    if (argument)
+      given[done.key == alias] = true;
+    if (argument || !config.list(done.key).empty())
+      chosen = done.key == key ? key : alias;
   }
   if (given[0] && given[1])
     return base::fail(base::Code::kUsage,
                       "two names of one option: " + std::string(config::find_key(alias)->flag) +
                           " is another name of " + std::string(config::find_key(key)->flag),
-                      {}, "Use " + std::string(config::find_key(key)->flag) + ".");
+                      {},
+                      "Use " + std::string(config::find_key(key)->flag) + ".");
   return std::pair{config.list(chosen), std::string(chosen)};
 }
 
 /// Parses the texts of a key; an error names the option that gave them, or the key.
 template <class Take>
-base::Result<void> take_key(const config::Config& config, std::string_view key,
-                            std::string_view alias, Take take) {
+base::Result<void> take_key(const config::Config& config,
+                            std::string_view key,
+                            std::string_view alias,
+                            Take take) {
   const auto texts = TRY(latest(config, key, alias));
   for (const std::string& text : texts.first) {
     if (auto taken = take(text); !taken) {
       base::Error error = std::move(taken).error();
       std::string place = texts.second;
       const config::Origin origin = config.origin(place);
-      if (origin.source == config::Source::kFlag) place = origin.name;
-      if (!error.where.empty()) place += ": " + error.where;
+      if (origin.source == config::Source::kFlag)
+        place = origin.name;
+      if (!error.where.empty())
+        place += ": " + error.where;
       error.where = place;
       return tl::make_unexpected(std::move(error));
     }
@@ -80,8 +93,10 @@ base::Result<model::RangeSelection> ranges_of(const config::Config& config) {
       std::move(terms.begin(), terms.end(), std::back_inserter(*to));
       return {};
     };
-    TRY(take_key(config, std::string("ranges.") + name,
-                 std::string("pipeline.ncu.ncu_cli.nvtx.") + name, take));
+    TRY(take_key(config,
+                 std::string("ranges.") + name,
+                 std::string("pipeline.ncu.ncu_cli.nvtx.") + name,
+                 take));
   }
   return ranges;
 }
@@ -104,10 +119,13 @@ base::Result<model::KernelSelection> kernels_of(const config::Config& config) {
 constexpr std::string_view kCaptureRange = "pipeline.nsys.capture_range";
 
 std::string_view gating_key(const config::Config& config) {
-  if (config.flag("pipeline.nsys.enable") || config.set_by_user("pipeline.nsys.enable")) return {};
+  if (config.flag("pipeline.nsys.enable") || config.set_by_user("pipeline.nsys.enable"))
+    return {};
   for (const config::Choice& choice : config.choices)
-    if (choice.group == "collector" && choice.origin.on_command_line()) return {};
-  if (config.flag("pipeline.nsys.gating_nvtx")) return "pipeline.nsys.gating_nvtx";
+    if (choice.group == "collector" && choice.origin.on_command_line())
+      return {};
+  if (config.flag("pipeline.nsys.gating_nvtx"))
+    return "pipeline.nsys.gating_nvtx";
   if (config.origin("pipeline.nsys.nvtx_capture").on_command_line() &&
       !config.list("pipeline.nsys.nvtx_capture").empty())
     return "pipeline.nsys.nvtx_capture";
@@ -124,13 +142,15 @@ bool opens_window_by_calls(const config::Config& config) {
 void warn_of_idle_keys(const config::Config& config) {
   std::map<std::string, std::string> idle;  // stage -> its keys
   for (const config::Assignment& done : config.history) {
-    if (!done.origin.on_command_line()) continue;
+    if (!done.origin.on_command_line())
+      continue;
     for (const std::string stage : {"nsys", "ncu"}) {
       const std::string section = "pipeline." + stage + ".";
       // Aliases mean every stage.
       const bool common = done.key.find(".nvtx.") != std::string::npos ||
                           done.key == "pipeline.ncu.ncu_cli.kernel_name";
-      if (done.key == kCaptureRange && opens_window_by_calls(config)) continue;
+      if (done.key == kCaptureRange && opens_window_by_calls(config))
+        continue;
       if (common || !done.key.starts_with(section) || done.key == section + "enable" ||
           config.flag(section + "enable"))
         continue;
@@ -159,7 +179,8 @@ namespace {
 /// Lists that ncu's grammar reads as something else, which most programs do not have.
 void warn_of_a_list(const model::RangeTerm& term) {
   const std::string written = base::printable(term.written);
-  if (term.written.starts_with(model::kRegexPrefix)) return;
+  if (term.written.starts_with(model::kRegexPrefix))
+    return;
   const auto list_of = [&](std::string_view separator) {
     return " For several ranges write '" + base::replace_all(written, separator, ";") + "'";
   };
@@ -183,9 +204,11 @@ namespace {
 /// The names of an expression without wildcards, bottom to top; none where it is another.
 std::vector<std::string_view> literal_path(const model::RangeExpression& form) {
   std::vector<std::string_view> path;
-  if (form.parts().regex) return path;
+  if (form.parts().regex)
+    return path;
   for (const model::RangeExpression::Element& element : form.parts().elements) {
-    if (element.kind != model::RangeExpression::Element::Kind::kName) return {};
+    if (element.kind != model::RangeExpression::Element::Kind::kName)
+      return {};
     path.push_back(element.text);
   }
   return path;
@@ -206,9 +229,12 @@ bool leaves_nothing(const model::RangeExpression& form, const model::RangeTerm& 
 
 base::Result<void> check_ranges(const model::RangeSelection& ranges) {
   for (const model::RangeTerm& term : ranges.include) {
-    if (std::ranges::find(ranges.exclude, term) == ranges.exclude.end()) continue;
+    if (std::ranges::find(ranges.exclude, term) == ranges.exclude.end())
+      continue;
     const std::string problem = "'" + base::printable(term.written) + "' is included and excluded";
-    return base::fail(base::Code::kUsage, problem, "--include, --exclude",
+    return base::fail(base::Code::kUsage,
+                      problem,
+                      "--include, --exclude",
                       "Name it once: what is excluded is never shown");
   }
   for (const model::RangeTerm& term : ranges.include) {
@@ -216,14 +242,18 @@ base::Result<void> check_ranges(const model::RangeSelection& ranges) {
       return std::ranges::all_of(term.forms,
                                  [&](const auto& form) { return leaves_nothing(form, excluded); });
     });
-    if (hidden_by == ranges.exclude.end()) continue;
+    if (hidden_by == ranges.exclude.end())
+      continue;
     const std::string problem = "'" + base::printable(term.written) + "' is included, and '" +
                                 base::printable(hidden_by->written) + "' excludes it";
-    return base::fail(base::Code::kUsage, problem, "--include, --exclude",
+    return base::fail(base::Code::kUsage,
+                      problem,
+                      "--include, --exclude",
                       "Leave one of them out: what is excluded is never shown");
   }
   for (const auto* terms : {&ranges.include, &ranges.exclude})
-    for (const model::RangeTerm& term : *terms) warn_of_a_list(term);
+    for (const model::RangeTerm& term : *terms)
+      warn_of_a_list(term);
   return {};
 }
 
@@ -233,13 +263,16 @@ base::Result<void> check_kernels(const model::KernelSelection& kernels) {
     const auto hidden_by = std::ranges::find_if(kernels.exclude, [&](const auto& excluded) {
       return excluded == kernel || (!kernel.is_regex() && excluded.matches(name, name, name));
     });
-    if (hidden_by == kernels.exclude.end()) continue;
+    if (hidden_by == kernels.exclude.end())
+      continue;
     std::string problem = "kernel '" + base::printable(name) + "' is included";
     if (*hidden_by == kernel)
       problem += " and excluded";
     else
       problem += ", and '" + base::printable(hidden_by->text()) + "' excludes it";
-    return base::fail(base::Code::kUsage, problem, "--kernel, --exclude-kernel",
+    return base::fail(base::Code::kUsage,
+                      problem,
+                      "--kernel, --exclude-kernel",
                       "Leave one of them out: what is excluded is never shown");
   }
   return {};
@@ -269,7 +302,8 @@ std::vector<std::string> ncu_metrics(const std::vector<std::string>& names,
                                      std::vector<std::string>& notes) {
   std::vector<std::string> out;
   const auto add = [&](const std::string& name) {
-    if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+    if (std::find(out.begin(), out.end(), name) == out.end())
+      out.push_back(name);
   };
   for (const std::string& name : names) {
     const auto group =

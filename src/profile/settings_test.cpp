@@ -18,7 +18,8 @@ config::Config composed(const Words& assignments,
   for (const std::string& word : assignments) {
     auto parsed = config::parse_override(word, {.source = source, .name = word});
     EXPECT_TRUE(parsed.has_value()) << word;
-    if (parsed) inputs.overrides.push_back(std::move(*parsed));
+    if (parsed)
+      inputs.overrides.push_back(std::move(*parsed));
   }
   auto config = config::compose(inputs);
   EXPECT_TRUE(config.has_value()) << (config ? "" : base::to_string(config.error()));
@@ -27,9 +28,11 @@ config::Config composed(const Words& assignments,
 
 Words included(const config::Config& config) {
   const auto ranges = ranges_of(config);
-  if (!ranges) return {base::to_string(ranges.error())};
+  if (!ranges)
+    return {base::to_string(ranges.error())};
   Words written;
-  for (const model::RangeTerm& term : ranges->include) written.push_back(term.written);
+  for (const model::RangeTerm& term : ranges->include)
+    written.push_back(term.written);
   return written;
 }
 

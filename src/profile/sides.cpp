@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-base::Result<model::Digest> analyzed(std::span<const fs::path> inputs, const fs::path& run,
+base::Result<model::Digest> analyzed(std::span<const fs::path> inputs,
+                                     const fs::path& run,
                                      const SideOptions& options) {
   analyze::Options analysis;
   analysis.per_process = false;
@@ -30,15 +31,19 @@ base::Result<model::Digest> analyzed(std::span<const fs::path> inputs, const fs:
 /// The captures where they are, else the report that was made of them.
 base::Result<model::Digest> load_run(const fs::path& run, const SideOptions& options) {
   const auto captures = captures_to_read(run);
-  if (!captures.empty()) return analyzed(captures, run, options);
+  if (!captures.empty())
+    return analyzed(captures, run, options);
   std::error_code error;
-  if (fs::exists(run / "report.json", error)) return runs::read_report(run / "report.json");
-  return base::fail(base::Code::kNothingCaptured, "the run holds no capture and no report",
+  if (fs::exists(run / "report.json", error))
+    return runs::read_report(run / "report.json");
+  return base::fail(base::Code::kNothingCaptured,
+                    "the run holds no capture and no report",
                     run.string(),
                     "See what happened: rangescope runs show " + base::shell_quote(run.string()));
 }
 
-base::Result<void> add_file(const fs::path& file, const SideOptions& options,
+base::Result<void> add_file(const fs::path& file,
+                            const SideOptions& options,
                             std::vector<model::Digest>& into) {
   const auto schema = runs::json_schema_of(file);
   if (schema == "rangescope.baseline/1") {
@@ -72,7 +77,8 @@ base::Result<model::Side> load_stored(const std::string& written,
 }
 
 base::Result<model::Side> load_side(const std::string& written, const SideOptions& options) {
-  if (base::Postgres::is_address(written)) return load_stored(written, nullptr);
+  if (base::Postgres::is_address(written))
+    return load_stored(written, nullptr);
   model::Side side{written, {}};
   const fs::path path(written);
   std::error_code error;
@@ -99,7 +105,8 @@ base::Result<model::Side> load_side(const std::string& written, const SideOption
     } else if (!reports.empty()) {
       for (const fs::path& file : reports) {
         loaded = add_file(file, options, side.runs);
-        if (!loaded) break;
+        if (!loaded)
+          break;
       }
     } else {
       loaded = add_file(path, options, side.runs);
@@ -112,18 +119,20 @@ base::Result<model::Side> load_side(const std::string& written, const SideOption
         failure.what = "there is no such file or run: " + base::printable(written);
       return tl::make_unexpected(std::move(failure));
     }
-    if (written == "latest") side.label = run->filename().string();
+    if (written == "latest")
+      side.label = run->filename().string();
     const auto repeats = runs::repeats_of(*run);
     loaded = add_runs(repeats.empty() ? std::vector{*run} : repeats);
   }
-  if (!loaded) return base::fail(std::move(loaded));
+  if (!loaded)
+    return base::fail(std::move(loaded));
   return side;
 }
 
 base::Result<model::Side> load_pushed(const std::string& written, const SideOptions& options) {
   if (base::Postgres::is_address(written))
-    return base::fail(base::Code::kUsage, "this is a store, not a run to push", "RUN",
-                      "Name a run");
+    return base::fail(
+        base::Code::kUsage, "this is a store, not a run to push", "RUN", "Name a run");
   const auto job = TRY(runs::job::find_job(options.root, written));
   if (job) {
     analyze::Options analysis;
@@ -132,7 +141,8 @@ base::Result<model::Side> load_pushed(const std::string& written, const SideOpti
     return model::Side{job->name, {analyze::digest(analyzed.report)}};
   }
   auto side = load_side(written, options);
-  if (!side) return side;
+  if (!side)
+    return side;
   const fs::path label = fs::path(side->label).lexically_normal();
   side->label = (label.has_filename() ? label : label.parent_path()).filename().string();
   if (const std::string& id = side->runs.front().run.id; side->runs.size() == 1 && !id.empty())
@@ -140,13 +150,15 @@ base::Result<model::Side> load_pushed(const std::string& written, const SideOpti
   return side;
 }
 
-base::Result<fs::path> save_baseline(const fs::path& folder, const std::string& name,
+base::Result<fs::path> save_baseline(const fs::path& folder,
+                                     const std::string& name,
                                      model::Side side) {
   TRY(analyze::check_repetitions(side));
   for (const model::Digest& run : side.runs)
     if (run.run.exit_code.value_or(0) != 0 || run.run.signal)
       return base::fail(base::Code::kNotComparable,
-                        "the program failed, so its numbers cannot be a baseline", run.run.id,
+                        "the program failed, so its numbers cannot be a baseline",
+                        run.run.id,
                         "Make it end with 0 first");
   std::string machine = runs::machine_kind(side.runs.front());
   return runs::save_baseline(folder,

@@ -21,16 +21,20 @@ constexpr std::string_view kOutside = "(outside all ranges)";
 
 std::string title_of(const model::Report& report, const model::Region& region) {
   std::string title = model::path_text(region);
-  if (region.kind == model::RangeKind::kStartEnd) title += " (start/end)";
+  if (region.kind == model::RangeKind::kStartEnd)
+    title += " (start/end)";
   if (region.process && *region.process < report.processes.size())
     title += fmt::format(" (process {})", report.processes[*region.process].pid);
-  if (region.thread) title += fmt::format(" (thread {})", *region.thread);
+  if (region.thread)
+    title += fmt::format(" (thread {})", *region.thread);
   return title;
 }
 
 std::string subject(const model::Session& session, const model::Measurement& one) {
-  if (one.scope == model::MeasuredScope::kRange) return "(range)";
-  if (one.scope == model::MeasuredScope::kGraph) return "(graph)";
+  if (one.scope == model::MeasuredScope::kRange)
+    return "(range)";
+  if (one.scope == model::MeasuredScope::kGraph)
+    return "(graph)";
   if (one.kernel_name < session.kernel_names.size())
     return std::string(
         session.strings.view(analyze::shown_name(session.kernel_names[one.kernel_name])));
@@ -53,13 +57,15 @@ model::Report part_of(const model::Report& whole, const model::Region* region) {
   }
   const std::uint32_t base = region->id;
   for (std::size_t i = base; i < whole.regions.size(); ++i) {
-    if (i > base && whole.regions[i].depth <= region->depth) break;
+    if (i > base && whole.regions[i].depth <= region->depth)
+      break;
     model::Region& copy = part.regions.emplace_back(whole.regions[i]);
     copy.id -= base;
     copy.parent = i == base ? model::kNone : copy.parent - base;
     copy.depth -= region->depth;
   }
-  if (region->gpu) part.kernels = region->gpu->top_kernels;
+  if (region->gpu)
+    part.kernels = region->gpu->top_kernels;
   return part;
 }
 
@@ -69,13 +75,16 @@ class Splitter {
 
   base::Result<std::size_t> run(const fs::path& out, bool measured_only) {
     for (const model::Region& region : analyzed_.report.regions) {
-      if (measured_only && region.results.empty()) continue;
+      if (measured_only && region.results.empty())
+        continue;
       TRY(write(out, title_of(analyzed_.report, region), &region, region.results));
     }
     std::vector<std::uint32_t> outside;
     for (std::uint32_t i = 0; i < session_.measurements.size(); ++i)
-      if (session_.measurements[i].ranges.empty()) outside.push_back(i);
-    if (!outside.empty()) TRY(write(out, std::string(kOutside), nullptr, outside));
+      if (session_.measurements[i].ranges.empty())
+        outside.push_back(i);
+    if (!outside.empty())
+      TRY(write(out, std::string(kOutside), nullptr, outside));
     TRY(list(out));
     return written_.size();
   }
@@ -90,7 +99,8 @@ class Splitter {
   /// llm-perf-opt's name of the folder: the range's name, which holds its levels (A::A1), with a
   /// `_` for every character that is no letter, digit, `.`, `_` or `-`.
   static std::string alias_of(const Written& one) {
-    if (one.region == nullptr) return {};
+    if (one.region == nullptr)
+      return {};
     const std::string& own = one.region->path.back();
     std::string name =
         own.find("::") != std::string::npos ? own : base::join(one.region->path, "::");
@@ -101,7 +111,8 @@ class Splitter {
   }
 
   [[nodiscard]] base::Result<void> list(const fs::path& out) const {
-    if (written_.empty()) return {};
+    if (written_.empty())
+      return {};
     report::StringSink text;
     report::JsonWriter json(text);
     json.open_object();
@@ -123,18 +134,23 @@ class Splitter {
         json.field("domain", one.region->domain);
         json.open_object("values");
         for (const model::Measure& measure : model::measures())
-          if (const auto value = measure.get(*one.region)) json.field(measure.tag, *value);
+          if (const auto value = measure.get(*one.region))
+            json.field(measure.tag, *value);
         for (const auto& [name, metric] : one.region->metrics)
-          if (metric.absent.empty() && !model::find_measure(name)) json.field(name, metric.value);
+          if (metric.absent.empty() && !model::find_measure(name))
+            json.field(name, metric.value);
         json.close();
-        if (one.region->bound) bound = one.region->bound->kind;
+        if (one.region->bound)
+          bound = one.region->bound->kind;
         const auto measured = one.region->metrics.find("gpu__time_duration.sum");
         if (measured != one.region->metrics.end() && measured->second.absent.empty())
           each = base::format_ns(measured->second.value);  // the mean of one occurrence
         if (const auto all = model::find_measure("gpu.kernel_ns")->get(*one.region))
           total = base::format_ns(*all);
-        if (one.region->gpu) kernels = base::format_count(one.region->gpu->kernels);
-        if (one.region->occurrences >= 0) occurrences = base::format_count(one.region->occurrences);
+        if (one.region->gpu)
+          kernels = base::format_count(one.region->gpu->kernels);
+        if (one.region->occurrences >= 0)
+          occurrences = base::format_count(one.region->occurrences);
       }
       json.field("bound", bound);
       json.close();
@@ -149,20 +165,23 @@ class Splitter {
     return base::write_file(out / "report.md", table);
   }
 
-  base::Result<void> write(const fs::path& out, const std::string& title,
-                           const model::Region* region, const std::vector<std::uint32_t>& results) {
+  base::Result<void> write(const fs::path& out,
+                           const std::string& title,
+                           const model::Region* region,
+                           const std::vector<std::uint32_t>& results) {
     // report.json and report.md are beside the folders.
     const fs::path folder =
         out / base::sanitize_component(title.starts_with("report.") ? title + " " : title);
     std::error_code error;
     fs::create_directories(folder, error);
     if (error)
-      return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(),
-                        folder.string());
+      return base::fail(
+          base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
     const model::Report part = part_of(analyzed_.report, region);
     const auto json = report::find_exporter("json"),
                table = report::find_exporter(report::kDefaultFormat);
-    if (!json || !table) return base::fail(base::Code::kInternal, "no exporter");
+    if (!json || !table)
+      return base::fail(base::Code::kInternal, "no exporter");
     report::FileSink sink(folder / "report.json");
     TRY((*json)->write(part, nullptr, {}, sink));
     TRY(sink.finish());
@@ -185,14 +204,15 @@ class Splitter {
     std::string rows = "result,what,occurrence,metric,unit,value\n";
     if (region != nullptr) {
       const auto own = [&](std::string_view metric, std::string_view unit, double value) {
-        rows += fmt::format(",(region),,{},{},{}\n", report::csv_field(metric),
-                            report::csv_field(unit), value);
+        rows += fmt::format(
+            ",(region),,{},{},{}\n", report::csv_field(metric), report::csv_field(unit), value);
       };
       for (const model::Measure& measure : model::measures())
         if (const auto value = measure.get(*region))
           own(measure.tag, model::unit_name(measure.unit), *value);
       for (const auto& [name, metric] : region->metrics)
-        if (metric.absent.empty()) own(name, metric.unit, metric.value);
+        if (metric.absent.empty())
+          own(name, metric.unit, metric.value);
     }
     for (const std::uint32_t index : results) {
       const model::Measurement& one = session_.measurements[index];
@@ -200,10 +220,15 @@ class Splitter {
                         occurrence =
                             one.occurrence == model::kNone ? "" : std::to_string(one.occurrence);
       for (const model::MetricValue& value : one.values) {
-        if (value.metric >= session_.metrics.size()) continue;
+        if (value.metric >= session_.metrics.size())
+          continue;
         const model::MetricDef& metric = session_.metrics[value.metric];
-        rows += fmt::format("{},{},{},{},{},{}\n", index, what, occurrence,
-                            report::csv_field(metric.name), report::csv_field(metric.unit),
+        rows += fmt::format("{},{},{},{},{},{}\n",
+                            index,
+                            what,
+                            occurrence,
+                            report::csv_field(metric.name),
+                            report::csv_field(metric.unit),
                             value.value);
       }
     }
@@ -216,10 +241,14 @@ class Splitter {
       const model::Measurement& one = session_.measurements[index];
       out.write("\n" + base::printable(subject(session_, one)) + "\n");
       for (const model::MetricValue& value : one.values) {
-        if (value.metric >= session_.metrics.size()) continue;
+        if (value.metric >= session_.metrics.size())
+          continue;
         const model::MetricDef& metric = session_.metrics[value.metric];
-        out.write(fmt::format("  {:<60} {}{}{}\n", metric.name, value.value,
-                              metric.unit.empty() ? "" : " ", metric.unit));
+        out.write(fmt::format("  {:<60} {}{}{}\n",
+                              metric.name,
+                              value.value,
+                              metric.unit.empty() ? "" : " ",
+                              metric.unit));
       }
     }
   }
@@ -231,7 +260,8 @@ class Splitter {
 
 }  // namespace
 
-base::Result<std::size_t> split_regions(const fs::path& out, const Analyzed& analyzed,
+base::Result<std::size_t> split_regions(const fs::path& out,
+                                        const Analyzed& analyzed,
                                         bool measured_only) {
   return Splitter(analyzed).run(out, measured_only);
 }

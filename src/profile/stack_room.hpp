@@ -24,11 +24,13 @@ namespace rangescope::profile {
 /// adds up to the limit on the stack's size (RLIMIT_STACK) and its distance to the memory below.
 /// 0 where it is on another stack.
 [[nodiscard]] std::uint64_t room_of_first_thread(const std::vector<base::MemoryArea>& areas,
-                                                 std::uint64_t stack_pointer, rlim_t limit);
+                                                 std::uint64_t stack_pointer,
+                                                 rlim_t limit);
 
 /// The same of a thread that glibc made: its descriptor lies at the upper end of its stack, and a
 /// guard without any rights below the lower end.
 [[nodiscard]] std::uint64_t room_of_thread(const std::vector<base::MemoryArea>& areas,
-                                           std::uint64_t stack_pointer, std::uint64_t descriptor);
+                                           std::uint64_t stack_pointer,
+                                           std::uint64_t descriptor);
 
 }  // namespace rangescope::profile

@@ -160,11 +160,13 @@ using Stages = std::vector<std::unique_ptr<Stage>>;
 [[nodiscard]] base::Result<void> find_library(Run& run);
 [[nodiscard]] base::Result<collect::Plan> native_plan(const Run& run,
                                                       const std::filesystem::path& folder);
-[[nodiscard]] int print_native(Run& run, const std::filesystem::path& folder,
+[[nodiscard]] int print_native(Run& run,
+                               const std::filesystem::path& folder,
                                const std::string& title);
 /// What the native stage reads when the program has ended: `captures` of folder "native", or of
 /// "look".
-[[nodiscard]] base::Result<void> read_native(Run& run, const std::string& folder,
+[[nodiscard]] base::Result<void> read_native(Run& run,
+                                             const std::string& folder,
                                              const std::filesystem::path& captures,
                                              std::optional<sample::cpu::Recorder>& cpu,
                                              const ToolRun& ran);

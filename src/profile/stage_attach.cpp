@@ -59,8 +59,10 @@ std::string wait_for_end(const Attach& to, const base::Signals& signals, const L
   std::string ended_by;
   while (ended_by.empty()) {
     nanoseconds wait = kLook;
-    if (to.length) wait = std::min(wait, *to.length - (Clock::now() - begun));
-    if (wait.count() <= 0) break;
+    if (to.length)
+      wait = std::min(wait, *to.length - (Clock::now() - begun));
+    if (wait.count() <= 0)
+      break;
     pollfd polled{process, POLLIN, 0};
     const timespec most{wait.count() / 1'000'000'000, wait.count() % 1'000'000'000};
     ::ppoll(&polled, 1, &most, &signals.before());
@@ -71,7 +73,8 @@ std::string wait_for_end(const Attach& to, const base::Signals& signals, const L
     if (ended_by.empty() && !sample::cpu::still_runs(to.target))
       ended_by = "process " + std::to_string(to.target.pid) + " ended before the window did";
   }
-  if (process >= 0) ::close(process);
+  if (process >= 0)
+    ::close(process);
   return ended_by;
 }
 
@@ -100,11 +103,12 @@ class GpuSide {
                       ::stat(process.c_str(), &owner) == 0;
     const bool is_another_users = made && owner.st_uid != ::geteuid();
     if (!made || (is_another_users && !give_to(owner)))
-      return base::fail(base::Code::kIo, std::string("cannot be made: ") + std::strerror(errno),
-                        lock_path());
+      return base::fail(
+          base::Code::kIo, std::string("cannot be made: ") + std::strerror(errno), lock_path());
     if (is_another_users) {
       auto checked = check_access(library);
-      if (!checked) remove_lock();
+      if (!checked)
+        remove_lock();
       TRY(std::move(checked));
     }
     TRY(begin_in(target_, library, settings()));
@@ -122,16 +126,19 @@ class GpuSide {
     return base::fail(
         base::Code::kPermission,
         "the library does not record: it may not write there, or another rangescope is attached",
-        captures_.string(), "Name a folder that its user can write: --runs DIR");
+        captures_.string(),
+        "Name a folder that its user can write: --runs DIR");
   }
   void let_go() {
-    if (lock_ < 0) return;
+    if (lock_ < 0)
+      return;
     ::flock(lock_, LOCK_UN);
     ::close(std::exchange(lock_, -1));
   }
   /// Returns when all is written.
   void end() {
-    if (!made_) return;
+    if (!made_)
+      return;
     let_go();
     std::error_code error;
     for (const auto until = Clock::now() + kPatience; Clock::now() < until &&
@@ -146,7 +153,8 @@ class GpuSide {
     let_go();
     std::error_code error;
     fs::remove(base::in_place(lock_path()), error);
-    if (opened_) fs::permissions(run_folder(), *opened_, error);
+    if (opened_)
+      fs::permissions(run_folder(), *opened_, error);
     opened_.reset();
     made_ = false;
   }
@@ -159,9 +167,11 @@ class GpuSide {
     std::error_code error;
     const fs::perms before = fs::status(run_folder(), error).permissions();
     const auto enters = fs::perms::group_exec | fs::perms::others_exec;
-    if (error || (before & enters) == enters) return !error;
+    if (error || (before & enters) == enters)
+      return !error;
     fs::permissions(run_folder(), enters, fs::perm_options::add, error);
-    if (!error) opened_ = before;
+    if (!error)
+      opened_ = before;
     return !error;
   }
   /// Before anything is loaded: the library that cannot be read or cannot write is of no use there.
@@ -169,7 +179,8 @@ class GpuSide {
     if (!its_user_can(target_.pid, library, R_OK))
       return base::fail(base::Code::kPermission,
                         "the user of process " + std::to_string(target_.pid) + " may not read it",
-                        library.string(), "Install rangescope where every user can read it");
+                        library.string(),
+                        "Install rangescope where every user can read it");
     if (!its_user_can(target_.pid, captures_, W_OK | X_OK))
       return base::fail(base::Code::kPermission,
                         "the user of process " + std::to_string(target_.pid) +
@@ -190,8 +201,12 @@ class GpuSide {
     };
     add(wire::kDir, captures_.string());
     add(wire::kMaxCaptureSize, std::to_string(most_bytes_));
-    for (const char* name : {wire::kCupti, wire::kCudaGraphs, wire::kFlushInterval, wire::kModules,
-                             wire::kFunctions, wire::kPhases})
+    for (const char* name : {wire::kCupti,
+                             wire::kCudaGraphs,
+                             wire::kFlushInterval,
+                             wire::kModules,
+                             wire::kFunctions,
+                             wire::kPhases})
       if (const char* value = std::getenv(name); value != nullptr && value[0] != '\0')
         add(name, value);
     return text;
@@ -208,30 +223,38 @@ class GpuSide {
 /// Those of the process and, with `tree`, of its descendants that use CUDA.
 class GpuSides {
  public:
-  GpuSides(const Attach& to, fs::path captures, std::uint64_t most_bytes,
+  GpuSides(const Attach& to,
+           fs::path captures,
+           std::uint64_t most_bytes,
            std::vector<model::Loss>& losses)
       : to_(to), captures_(std::move(captures)), most_bytes_(most_bytes), losses_(losses) {}
   GpuSides(const GpuSides&) = delete;
   GpuSides& operator=(const GpuSides&) = delete;
   ~GpuSides() {
-    for (GpuSide& side : sides_) side.let_go();
+    for (GpuSide& side : sides_)
+      side.let_go();
   }
 
   /// Those who use it now and did not when this was called before. An error where the one that was
   /// named must.
   base::Result<void> look() {
-    if (to_.library.empty()) return {};
+    if (to_.library.empty())
+      return {};
     for (const sample::cpu::Member& member : sample::cpu::members_of(to_.target.pid, to_.tree)) {
       const bool must = to_.gpu_or_fail && member.pid == to_.target.pid;
-      if (known_.contains(member.pid) || (!must && !uses_cuda(member.pid))) continue;
+      if (known_.contains(member.pid) || (!must && !uses_cuda(member.pid)))
+        continue;
       known_.insert(member.pid);
       auto target = sample::cpu::find_target(member.pid);
-      if (!target) continue;  // it has ended
+      if (!target)
+        continue;  // it has ended
       sides_.emplace_back(std::move(*target), captures_, most_bytes_);
       auto begun = sides_.back().begin(to_.library);
-      if (begun) continue;
+      if (begun)
+        continue;
       sides_.pop_back();
-      if (must) return begun;
+      if (must)
+        return begun;
       const std::string why =
           "process " + std::to_string(member.pid) + ": " + base::to_string(begun.error());
       base::warn(why);
@@ -242,7 +265,8 @@ class GpuSides {
   /// Descendants that came or loaded CUDA since: once a second.
   void look_again() {
     constexpr auto kPause = std::chrono::seconds(1);
-    if (!to_.tree || Clock::now() - looked_ < kPause) return;
+    if (!to_.tree || Clock::now() - looked_ < kPause)
+      return;
     (void)look();
     looked_ = Clock::now();
   }
@@ -267,8 +291,8 @@ class Attached : public Stage {
     TRY(run_.record->about_to_run(
         {.collector = "native", .argv = to.target.argv, .cwd = to.target.cwd},
         &to.target.environment));
-    std::optional<GpuSides> gpu(std::in_place, to, captures, run_.args.native.max_capture_bytes,
-                                run_.cut);
+    std::optional<GpuSides> gpu(
+        std::in_place, to, captures, run_.args.native.max_capture_bytes, run_.cut);
     TRY(gpu->look());
     const sample::cpu::Running which{to.target.pid, to.tree};
     auto cpu = TRY(begin_cpu(run_.args.sampling, captures, &which));
@@ -294,7 +318,8 @@ class Attached : public Stage {
     constexpr std::int64_t kNoteAgain_ns = 500'000'000;
     const auto note_so_far = [&] {
       const std::int64_t now_ns = sample::now_ns();
-      if (now_ns - std::max(window.start_ns, window.end_ns) < kNoteAgain_ns) return;
+      if (now_ns - std::max(window.start_ns, window.end_ns) < kNoteAgain_ns)
+        return;
       window.end_ns = now_ns;
       (void)note_window();
     };
@@ -303,8 +328,10 @@ class Attached : public Stage {
       note_so_far();
     });
     signals.reset();
-    if (!early.empty()) run_.note(early);
-    if (cpu) cpu->stop();
+    if (!early.empty())
+      run_.note(early);
+    if (cpu)
+      cpu->stop();
     window.end_ns = cpu ? cpu->until_ns() : sample::now_ns();
     gpu.reset();
     TRY(note_window());

@@ -30,9 +30,11 @@ std::vector<Gpu> visible_gpus(const base::Nvml& nvml, const char* chosen) {
   (void)nvml.call("nvmlDeviceGetCount_v2", &count);
   for (unsigned i = 0; i < count; ++i) {
     base::Nvml::Device device = nullptr;
-    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) == 0) all.push_back({i, device});
+    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) == 0)
+      all.push_back({i, device});
   }
-  if (chosen == nullptr) return all;
+  if (chosen == nullptr)
+    return all;
   for (const std::string_view word : base::split(chosen, ',')) {
     const auto number = base::to_uint(base::trim(word));
     for (const Gpu& gpu : all)
@@ -68,9 +70,9 @@ std::string wait_for_idle(std::chrono::nanoseconds limit,
     return "--wait-idle: whether a GPU is busy is not known: " +
            (nvml.loaded() ? nvml.words_of(started) : std::string("there is no libnvidia-ml.so.1"));
   const auto asked = environment.find("CUDA_VISIBLE_DEVICES");
-  const std::vector<Gpu> gpus =
-      visible_gpus(nvml, asked != environment.end() ? asked->second.c_str()
-                                                    : std::getenv("CUDA_VISIBLE_DEVICES"));
+  const std::vector<Gpu> gpus = visible_gpus(
+      nvml,
+      asked != environment.end() ? asked->second.c_str() : std::getenv("CUDA_VISIBLE_DEVICES"));
   const auto begin = steady_clock::now();
   std::string busy = busy_gpu(nvml, gpus), told = busy;
   for (int quiet = 0;
@@ -80,7 +82,8 @@ std::string wait_for_idle(std::chrono::nanoseconds limit,
     quiet = busy.empty() ? quiet + 1 : 0;
   }
   (void)nvml.call("nvmlShutdown");
-  if (told.empty()) return {};
+  if (told.empty())
+    return {};
   const auto waited = base::format_ns(static_cast<double>((steady_clock::now() - begin).count()));
   return busy.empty() ? "--wait-idle: waited " + waited + " for the GPU (" + told + ")"
                       : "--wait-idle: " + busy + " after " + waited + "; the program runs anyway";
@@ -91,7 +94,8 @@ class Idle : public Stage {
   Idle(Run& run, std::chrono::nanoseconds limit) : Stage(run), limit_(limit) {}
   base::Result<void> run() override {
     const std::string waited = wait_for_idle(limit_, base_request(run_.config, run_.folder).env);
-    if (!waited.empty()) run_.note(waited);
+    if (!waited.empty())
+      run_.note(waited);
     return {};
   }
 

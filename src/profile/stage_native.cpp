@@ -25,8 +25,10 @@ namespace fs = std::filesystem;
 namespace {
 
 std::string why_unopened(const WindowChoice& windows) {
-  if (windows.stopped) return "no window was opened: rangescope ctl PID start opens one";
-  if (!windows.counted) return "the program ended before its first window began (--after)";
+  if (windows.stopped)
+    return "no window was opened: rangescope ctl PID start opens one";
+  if (!windows.counted)
+    return "the program ended before its first window began (--after)";
   if (windows.counted->range.empty())
     return "the program did not call cudaProfilerStart() or cuProfilerStart() (--capture-range)";
   return "the program ended before instance " + std::to_string(windows.counted->first) +
@@ -39,14 +41,16 @@ std::string why_unopened(const WindowChoice& windows) {
 /// Knows the secrets of the program's environment.
 base::Redactor redactor_of_program(const Run& run) {
   base::Redactor redactor;
-  for (const auto& [name, value] : run.config.map("workload.env")) redactor.learn(name, value);
+  for (const auto& [name, value] : run.config.map("workload.env"))
+    redactor.learn(name, value);
   return redactor;
 }
 
 /// Why the CPU was not sampled, behind a colon; "" where it was switched off.
 std::string not_sampled(const model::Session& session) {
   for (const model::Loss& loss : session.losses)
-    if (loss.kind == "cpu_not_sampled") return ": " + loss.detail;
+    if (loss.kind == "cpu_not_sampled")
+      return ": " + loss.detail;
   return {};
 }
 
@@ -61,14 +65,18 @@ class Native : public Stage {
   int print() override { return look_ ? 0 : print_native(run_, run_.folder, "native"); }
   base::Result<void> run() override {
     if (look_) {
-      if (run_.args.native.library.empty()) return {};
-      if (!why_.empty()) run_.note("probe run of the program without a profiler, " + why_);
+      if (run_.args.native.library.empty())
+        return {};
+      if (!why_.empty())
+        run_.note("probe run of the program without a profiler, " + why_);
       return once();
     }
     run_.wanted.emplace_back("native");
     TRY(once());
-    if (!run_.counters || run_.runner->interrupted()) return {};
-    if (run_.program_failed && !run_.program_failed->timed_out) return again();
+    if (!run_.counters || run_.runner->interrupted())
+      return {};
+    if (run_.program_failed && !run_.program_failed->timed_out)
+      return again();
     return run_.program_failed || run_.counters->request.passes != "relaunch" ? base::Result<void>{}
                                                                               : relaunches();
   }
@@ -84,11 +92,15 @@ class Native : public Stage {
     }
     collect::native::Options native = run_.args.native;
     if (look_)
-      for (const auto& [name, value] : look_settings()) native.extra_env[name] = value;
+      for (const auto& [name, value] : look_settings())
+        native.extra_env[name] = value;
     auto plan = collect::native::plan(native, request);
-    if (!plan) return look_ ? base::Result<void>{} : base::fail(std::move(plan));
-    for (const std::string& text : plan->notes) run_.note("native: " + text);
-    if (!look_) TRY(run_.record->about_to_run(*plan));
+    if (!plan)
+      return look_ ? base::Result<void>{} : base::fail(std::move(plan));
+    for (const std::string& text : plan->notes)
+      run_.note("native: " + text);
+    if (!look_)
+      TRY(run_.record->about_to_run(*plan));
     collect::Plan shown = *plan;
     shown.collector = folder;
     const fs::path captures = request.run_dir / "native";
@@ -101,18 +113,25 @@ class Native : public Stage {
         TRY(begin_sampling(in_windows ? nothing : choice, captures, run_.counters.has_value()));
     // The last thing before the program: what samples its CPU begins with it.
     std::unique_ptr<Windows> windows;
-    if (in_windows) windows = TRY(Windows::begin(captures, run_.args.windows, choice));
+    if (in_windows)
+      windows = TRY(Windows::begin(captures, run_.args.windows, choice));
     auto cpu = begin_cpu(in_windows ? nothing : choice, captures);
-    if (!cpu) return base::fail(std::move(cpu));
+    if (!cpu)
+      return base::fail(std::move(cpu));
     const auto started = [&](pid_t program) { windows->started(program); };
-    auto ran = run_.runner->run(shown, folder, {}, false,
-                                windows ? started : std::function<void(pid_t)>());
-    if (windows) windows->ended();
+    auto ran = run_.runner->run(
+        shown, folder, {}, false, windows ? started : std::function<void(pid_t)>());
+    if (windows)
+      windows->ended();
     run_.unopened = windows && windows->count() == 0;
-    if (ran && run_.unopened) run_.explanations.push_back({why_unopened(run_.args.windows), false});
-    if (sampling) sampling->stop();
-    if (*cpu) (*cpu)->stop();
-    if (!ran) return base::fail(std::move(ran));
+    if (ran && run_.unopened)
+      run_.explanations.push_back({why_unopened(run_.args.windows), false});
+    if (sampling)
+      sampling->stop();
+    if (*cpu)
+      (*cpu)->stop();
+    if (!ran)
+      return base::fail(std::move(ran));
     return read_native(run_, folder, captures, *cpu, *ran);
   }
   /// The program failed while it was counted: without counters it shows whose fault that is.
@@ -147,7 +166,8 @@ class Native : public Stage {
         base::warn("the program was not run again: the previous run left no passes to continue");
         return {};
       }
-      if (progress->lacking == 0) break;
+      if (progress->lacking == 0)
+        break;
       if (number > 2 && progress->done == done) {
         base::warn("relaunching stopped after " + std::to_string(number - 1) +
                    " runs: the last one added no pass; its ranges launched different kernels, or "
@@ -160,13 +180,15 @@ class Native : public Stage {
                  base::counted(progress->lacking, "range lacks", "ranges lack") + " passes");
       TRY(write_counters(*run_.counters, run_.folder, true, run_.args.native));
       const fs::path folder = run_.folder / "native" / ("relaunch-" + std::to_string(number));
-      for (const auto& [name, value] : run_.args.native.extra_env) plan.set_env[name] = value;
+      for (const auto& [name, value] : run_.args.native.extra_env)
+        plan.set_env[name] = value;
       plan.set_env[wire::kDir] = folder.string();
       plan.folders = {folder};
       auto ran = run_.runner->run(plan, "run" + std::to_string(number), {}, true);
       collect::native::trim_captures(folder);
       redact_snapshots(folder, redactor_of_program(run_));
-      if (!ran) return base::fail(std::move(ran));
+      if (!ran)
+        return base::fail(std::move(ran));
       runs::Stage stage{.stage = "relaunch",
                         .tool = base::tool_version(),
                         .attempt = number,
@@ -219,11 +241,13 @@ base::Result<collect::Plan> native_plan(const Run& run, const fs::path& folder) 
 int print_native(Run& run, const fs::path& folder, const std::string& title) {
   if (run.counters) {
     const auto files = counter_files(*run.counters, folder, false, run.args.native);
-    if (!files) return say(files.error());
+    if (!files)
+      return say(files.error());
     std::printf("mkdir -p %s\n", base::shell_quote(folder.string()).c_str());
     for (const auto& [path, text] : *files)
       std::printf("cat > %s <<'END OF FILE'\n%sEND OF FILE\n",
-                  base::shell_quote(path.string()).c_str(), text.c_str());
+                  base::shell_quote(path.string()).c_str(),
+                  text.c_str());
   }
   const int code = print_plan(title, native_plan(run, folder));
   if (run.counters && run.counters->request.passes == "relaunch")
@@ -234,12 +258,15 @@ int print_native(Run& run, const fs::path& folder, const std::string& title) {
 /// Warns of functions of --phases that the recording has no call of.
 static void note_unmatched_phases(Run& run) {
   const auto phases = run.args.native.extra_env.find(wire::kPhases);
-  if (phases == run.args.native.extra_env.end() || phases->second == "off") return;
+  if (phases == run.args.native.extra_env.end() || phases->second == "off")
+    return;
   const auto lines = base::split(phases->second, '\n');
-  const std::string unmatched =
-      unmatched_functions({lines.begin(), lines.end()}, run.config.list("workload.command"),
-                          *run.by_native.session, "--phases");
-  if (!unmatched.empty()) run.note(unmatched);
+  const std::string unmatched = unmatched_functions({lines.begin(), lines.end()},
+                                                    run.config.list("workload.command"),
+                                                    *run.by_native.session,
+                                                    "--phases");
+  if (!unmatched.empty())
+    run.note(unmatched);
 }
 
 /// "native: 12 ranges, 34 kernels" of a recording with results.
@@ -247,25 +274,30 @@ static std::string native_results(const Run& run) {
   const model::Session& session = *run.by_native.session;
   std::string text = "native: " + base::counted(model::count_ranges(session), "range");
   const bool has_gpu = !run.args.native.extra_env.contains(wire::kLight);
-  if (has_gpu) text += ", " + base::counted(session.kernels.size(), "kernel");
+  if (has_gpu)
+    text += ", " + base::counted(session.kernels.size(), "kernel");
   return text;
 }
 
 /// Why stages that follow were not started.
 static std::string program_failure(const Run& run, const base::Ended& ended) {
   const bool has_tools = run.asked.nsys || run.asked.ncu;
-  if (!has_tools) return "the program ended by " + base::describe(ended);
+  if (!has_tools)
+    return "the program ended by " + base::describe(ended);
   return "the program failed even without nsys and ncu: " + base::describe(ended) +
          "; they were not started";
 }
 
 /// Ends the recording of the run, however the program ended.
-static base::Result<void> end_recording(Run& run, bool is_probe, const fs::path& captures,
+static base::Result<void> end_recording(Run& run,
+                                        bool is_probe,
+                                        const fs::path& captures,
                                         std::optional<sample::cpu::Recorder>& cpu,
                                         const ToolRun& ran) {
   run.last = run.alone = ran.ended;
   if (!is_probe) {
-    if (!ran.ended.ok()) run.program_failed = ran.ended;  // whatever becomes of reading
+    if (!ran.ended.ok())
+      run.program_failed = ran.ended;  // whatever becomes of reading
     // The program's end is ours to pass on; finish() reports a failure.
     (void)run.record->ended(ran.ended);
   }
@@ -282,8 +314,11 @@ static base::Result<void> end_recording(Run& run, bool is_probe, const fs::path&
   return {};
 }
 
-base::Result<void> read_native(Run& run, const std::string& folder, const fs::path& captures,
-                               std::optional<sample::cpu::Recorder>& cpu, const ToolRun& ran) {
+base::Result<void> read_native(Run& run,
+                               const std::string& folder,
+                               const fs::path& captures,
+                               std::optional<sample::cpu::Recorder>& cpu,
+                               const ToolRun& ran) {
   const bool is_probe = folder != "native";
   TRY(end_recording(run, is_probe, captures, cpu, ran));
   auto session = read::read_any(captures);
@@ -297,10 +332,12 @@ base::Result<void> read_native(Run& run, const std::string& folder, const fs::pa
       explain_missing_cuda(captures, command.front(), !ran.ended.ok(), *session);
     run.by_native.session = std::move(*session);
     run.by_native.path = captures;
-    if (!is_probe) note_unmatched_phases(run);
+    if (!is_probe)
+      note_unmatched_phases(run);
   }
   const bool is_readable = session || is_empty_folder(captures);
-  if (!is_probe && !is_readable) run.worst = session.error().code;
+  if (!is_probe && !is_readable)
+    run.worst = session.error().code;
   const bool wants_all = run.ranges.include.empty() && !run.counters;
   // A program without ranges is a region itself, unless ranges were asked for.
   const bool is_program =
@@ -320,7 +357,8 @@ base::Result<void> read_native(Run& run, const std::string& folder, const fs::pa
     outcome.message = "native: " + why_no_range(session ? *run.by_native.session : nothing);
   else
     outcome.message = "native: " + session.error().what;
-  if (!is_probe && has_results) run.captured.emplace_back("native");
+  if (!is_probe && has_results)
+    run.captured.emplace_back("native");
   if (!is_probe && !has_results && !run.unopened) {
     run.explanations.push_back({outcome.message, is_readable});
     if (run.by_native.session && wants_all)
@@ -329,13 +367,16 @@ base::Result<void> read_native(Run& run, const std::string& folder, const fs::pa
                not_sampled(*run.by_native.session),
            false});
   }
-  if (!ran.ended.ok()) outcome.message += "; the program ended by " + base::describe(ran.ended);
+  if (!ran.ended.ok())
+    outcome.message += "; the program ended by " + base::describe(ran.ended);
   runs::Stage stage = StageRunner::stage_of(folder, base::tool_version(), "", outcome, ran);
   stage.results = seen.results;
   stage.report = is_probe ? "look/native" : "native";
   run.runner->record(std::move(stage));
-  if (ran.ended.timed_out) base::warn("the program was ended after --timeout");
-  if (ran.ended.signal) base::warn("the program was ended by " + base::describe(ran.ended));
+  if (ran.ended.timed_out)
+    base::warn("the program was ended after --timeout");
+  if (ran.ended.signal)
+    base::warn("the program was ended by " + base::describe(ran.ended));
   if (!ran.ended.ok()) {
     run.program_failed = ran.ended;
     run.explanations.push_back({program_failure(run, ran.ended), true});
@@ -365,30 +406,39 @@ base::Result<void> plan_counters(Run& run) {
       run.asked.ncu ? metrics_of(run.config) : run.config.list("pipeline.native.metrics");
   const bool is_pc = names.empty() && run.args.counters.pc != "off";
   const bool needs_pc = run.args.counters.pc == "on";
-  if (names.empty() && !is_pc) return {};
+  if (names.empty() && !is_pc)
+    return {};
   if (needs_pc && !names.empty())
-    return base::fail(base::Code::kUsage, "--metrics and --pc need the same hardware", "--pc",
+    return base::fail(base::Code::kUsage,
+                      "--metrics and --pc need the same hardware",
+                      "--pc",
                       "Run the program twice: with --metrics, and with --pc on.");
   if (std::find(names.begin(), names.end(), "") != names.end())
-    return base::fail(base::Code::kUsage, "an empty name in '" + base::join(names, ",") + "'",
-                      "--metrics");
+    return base::fail(
+        base::Code::kUsage, "an empty name in '" + base::join(names, ",") + "'", "--metrics");
   const collect::Wish wanted = wish_of(run);
   const bool only_ncu_can =
       wanted.mode != "auto" || wanted.sections || wanted.kernel_filter || !wanted.ranges;
-  if (!is_pc && run.asked.ncu && only_ncu_can) return {};
+  if (!is_pc && run.asked.ncu && only_ncu_can)
+    return {};
   // ncu counts instead; samples that nobody asked for are left out without a message.
   const bool may_lack_counters = run.asked.ncu || (is_pc && !needs_pc);
   if (!run.asked.native) {
     run.no_counters = "the native stage is off";
-    if (may_lack_counters) return {};
-    return base::fail(base::Code::kConfig, "metrics are requested, but nsys measures none",
+    if (may_lack_counters)
+      return {};
+    return base::fail(base::Code::kConfig,
+                      "metrics are requested, but nsys measures none",
                       "pipeline.native.metrics",
                       "Switch ncu or the native stage on: --ncu or --native.");
   }
   if (run.args.native.extra_env.contains(wire::kLight)) {
     run.no_counters = "--light keeps CUPTI out of the program, and counters of ranges need it";
-    if (may_lack_counters) return {};
-    return base::fail(base::Code::kUsage, run.no_counters, is_pc ? "--pc" : "--metrics",
+    if (may_lack_counters)
+      return {};
+    return base::fail(base::Code::kUsage,
+                      run.no_counters,
+                      is_pc ? "--pc" : "--metrics",
                       "Leave one of them out; GPU samples are in the report without either.");
   }
   complete_counter_settings(run, is_pc);
@@ -402,13 +452,14 @@ base::Result<void> plan_counters(Run& run) {
     return {};
   }
   run.no_counters = "no hardware counters: " + plan.error().what;
-  if (may_lack_counters) return {};
+  if (may_lack_counters)
+    return {};
   // Wrong names are an error; a machine that has no counters to give still gives wall times.
   const base::Code code = plan.error().code;
   if (run.args.strict || code == base::Code::kUsage || code == base::Code::kConfig)
     return base::fail(std::move(plan));
-  run.uncounted = doctor::finding_of("machine.no_counters", model::Grade::kWarn, run.no_counters,
-                                     plan.error().hint);
+  run.uncounted = doctor::finding_of(
+      "machine.no_counters", model::Grade::kWarn, run.no_counters, plan.error().hint);
   return {};
 }
 

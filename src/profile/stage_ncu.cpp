@@ -30,7 +30,8 @@ namespace {
 fs::path report_file(const fs::path& base) {
   std::error_code ignored;
   for (const char* extension : {".ncu-rep", ".ncu-repz"})
-    if (fs::path file = base.string() + extension; fs::exists(file, ignored)) return file;
+    if (fs::path file = base.string() + extension; fs::exists(file, ignored))
+      return file;
   return {};
 }
 
@@ -39,7 +40,8 @@ class Ncu : public Stage {
   explicit Ncu(Run& run) : Stage(run), mode_(replay_mode(run.config)) {}
   base::Result<void> prepare() override {
     auto can = TRY(able(run_, "ncu"));
-    if (const auto file = kernel_list_file()) listed_ = TRY(read_kernel_list(*file));
+    if (const auto file = kernel_list_file())
+      listed_ = TRY(read_kernel_list(*file));
     metrics_ = metrics_of(run_.config);
     if (!metrics_.empty()) {
       collect::probe_metrics(can, search_for(run_.config, "ncu"));
@@ -55,12 +57,14 @@ class Ncu : public Stage {
                           collect::to_string(can.version) + " on this GPU and left out");
           return true;
         });
-      for (const std::string& text : notes) run_.note("ncu: " + text);
+      for (const std::string& text : notes)
+        run_.note("ncu: " + text);
     }
     can_ = std::move(can);
     // Every rung that may be taken must have a plan; kernel mode always may.
     for (const collect::Rung& rung : collect::ladder(wish_of(run_), {}, *can_)) {
-      if (!rung.take || rung.step == collect::Step::kNative) continue;
+      if (!rung.take || rung.step == collect::Step::kNative)
+        continue;
       auto plan = collect::ncu::plan(*can_, options_for(rung.step, "ncu", {}, false), request());
       if (!plan && (!collect::is_ladder(mode_) || rung.step == collect::Step::kKernel))
         return base::fail(std::move(plan));
@@ -75,8 +79,8 @@ class Ncu : public Stage {
       const std::string name =
           "ncu, " + std::string(collect::step_name(rung.step)) + ": " + rung.reason;
       if (!rung.take || rung.step == collect::Step::kNative) {
-        std::printf("# %s: %s\n", rung.take ? "done by the native stage" : "not tried",
-                    name.c_str());
+        std::printf(
+            "# %s: %s\n", rung.take ? "done by the native stage" : "not tried", name.c_str());
         continue;
       }
       const auto plan = collect::ncu::plan(
@@ -91,14 +95,16 @@ class Ncu : public Stage {
                     base::shell_quote(report + ".ncu-rep").c_str(),
                     base::shell_quote(report + ".ncu-repz").c_str());
       code |= print_plan(name, plan);
-      if (tried) std::puts("fi");
+      if (tried)
+        std::puts("fi");
       tried = true;
     }
     return code | print_pages(report + std::string(collect::ncu::report_extension(*can_)));
   }
   base::Result<void> run() override {
     run_.wanted.emplace_back("ncu");
-    if (!run_.asked.native && !run_.asked.nsys) TRY(run_.worker->go_on_in_child());
+    if (!run_.asked.native && !run_.asked.nsys)
+      TRY(run_.worker->go_on_in_child());
     resolve();
     TRY(choose_kernels());
     collect::Evidence evidence;
@@ -109,7 +115,8 @@ class Ncu : public Stage {
     const bool light = run_.args.native.extra_env.contains(wire::kLight) && !run_.asked.nsys;
     if (run_.counters || light) {
       evidence.alike.reset();
-      if (evidence.kernels == 0) evidence.kernels.reset();
+      if (evidence.kernels == 0)
+        evidence.kernels.reset();
     }
     if (!run_.ranges.include.empty() && evidence.occurrences == 0)
       run_.note("ncu: the previous stage saw none of the chosen ranges; trying anyway");
@@ -130,17 +137,20 @@ class Ncu : public Stage {
       }
       if (rung.step == Step::kNative) {
         const auto enough = TRY(native_rung(rung.reason));
-        if (enough) return {};
+        if (enough)
+          return {};
         continue;
       }
-      if (collect::is_ladder(mode_)) run_.note("replay mode " + name + ": " + rung.reason);
+      if (collect::is_ladder(mode_))
+        run_.note("replay mode " + name + ": " + rung.reason);
       const bool ranges = rung.step == Step::kRange || rung.step == Step::kAppRange;
       if (collect::is_ladder(mode_) && rung.step == Step::kRange &&
           run_.config.integer("pipeline.ncu.ncu_cli.launch_count").value_or(2) != 1) {
         run_.note("replay mode " + name + " is tried on one instance first");
         last = attempts(rung.step, "trial-range", {}, true);
         if (last.result != collect::Result::kOk) {
-          if (last.fatal || run_.runner->interrupted()) break;
+          if (last.fatal || run_.runner->interrupted())
+            break;
           continue;
         }
       }
@@ -155,7 +165,8 @@ class Ncu : public Stage {
         else if (ok > 0)
           run_.explanations.push_back({"run " + std::to_string(i + 1) + " of " +
                                        std::to_string(groups.size()) + ": " + last.message});
-        if (last.fatal || run_.runner->interrupted()) break;
+        if (last.fatal || run_.runner->interrupted())
+          break;
       }
       if (ok > 0) {
         run_.captured.emplace_back("ncu");
@@ -163,7 +174,8 @@ class Ncu : public Stage {
                    " in replay mode " + name);
         return {};
       }
-      if (last.fatal || run_.runner->interrupted()) break;
+      if (last.fatal || run_.runner->interrupted())
+        break;
     }
     run_.worst = last.code == base::Code::kInternal ? base::Code::kNothingCaptured : last.code;
     run_.explanations.push_back({last.message, true});
@@ -177,7 +189,8 @@ class Ncu : public Stage {
     std::vector<std::string> notes;
     if (const model::Session* seen = run_.timeline())
       analyze::settle_kinds(run_.ranges, *seen, notes);
-    for (const std::string& text : notes) run_.note("ranges: " + text);
+    for (const std::string& text : notes)
+      run_.note("ranges: " + text);
   }
   [[nodiscard]] collect::Request request() const {
     collect::Request request =
@@ -186,7 +199,8 @@ class Ncu : public Stage {
     request.kernels = run_.args.analysis.kernels;
     return request;
   }
-  [[nodiscard]] collect::ncu::Options options_for(Step step, const std::string& report,
+  [[nodiscard]] collect::ncu::Options options_for(Step step,
+                                                  const std::string& report,
                                                   const std::vector<std::string>& kernels,
                                                   bool trial) const {
     collect::ncu::Options options = ncu_options(run_.config);
@@ -197,11 +211,14 @@ class Ncu : public Stage {
       options.values["kernel_name"] = {regex};
       options.values["kernel_name_base"] = {"demangled"};
     }
-    if (!metrics_.empty()) options.values["metrics"] = metrics_;
-    if (process_scope_) options.values["push_pop_scope"] = {"process"};
+    if (!metrics_.empty())
+      options.values["metrics"] = metrics_;
+    if (process_scope_)
+      options.values["push_pop_scope"] = {"process"};
     if (collect::is_ladder(mode_)) {  // what only some rungs know must not stop the others
       for (const auto& row : collect::option_table("ncu"))
-        if (row.modes != collect::kEveryMode) options.asked.erase(std::string(row.key));
+        if (row.modes != collect::kEveryMode)
+          options.asked.erase(std::string(row.key));
     }
     if (trial) {
       options.values["launch_count"] = {"1"};
@@ -212,14 +229,16 @@ class Ncu : public Stage {
   /// `--ncu-top-kernels FILE`; nothing where it is a number.
   [[nodiscard]] std::optional<fs::path> kernel_list_file() const {
     const auto top = run_.config.text("pipeline.ncu.top_n");
-    if (!top || top->empty() || base::to_uint(*top)) return std::nullopt;
+    if (!top || top->empty() || base::to_uint(*top))
+      return std::nullopt;
     return fs::path(*top);
   }
   [[nodiscard]] std::vector<std::string> listed_names() const {
     std::vector<std::string> names;
     for (const ListedKernel& kernel : listed_) {
       std::string name(model::short_kernel_name(kernel.name));
-      if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+      if (std::ranges::find(names, name) == names.end())
+        names.push_back(std::move(name));
     }
     return names;
   }
@@ -239,15 +258,19 @@ class Ncu : public Stage {
     constexpr std::size_t kMostDescribed = 5;
     const std::size_t count = std::min(kMostDescribed, listed_.size());
     for (const ListedKernel& kernel : std::span(listed_).first(count)) {
-      if (!described.empty()) described += "; ";
+      if (!described.empty())
+        described += "; ";
       described += model::short_kernel_name(kernel.name);
-      if (!kernel.description.empty()) described += " (" + kernel.description + ")";
+      if (!kernel.description.empty())
+        described += " (" + kernel.description + ")";
     }
-    if (listed_.size() > kMostDescribed) described += "; ...";
+    if (listed_.size() > kMostDescribed)
+      described += "; ...";
     run_.note("ncu: " + base::counted(listed_.size(), "kernel") + " of " +
               base::printable(kernel_list_file()->string()) + ": " + base::printable(described));
     TRY(keep_list(listed_));
-    if (listed_regex().empty()) kernel_groups_ = collect::ncu::split_kernels(listed_names());
+    if (listed_regex().empty())
+      kernel_groups_ = collect::ncu::split_kernels(listed_names());
     return {};
   }
   /// In the run, as a file for the next one.
@@ -260,7 +283,8 @@ class Ncu : public Stage {
   /// ranges are measured whole.
   base::Result<void> choose_kernels() {
     kernel_groups_ = {{}};
-    if (!listed_.empty()) return choose_listed();
+    if (!listed_.empty())
+      return choose_listed();
     const auto options = ncu_options(run_.config);
     const auto top = base::to_uint(run_.config.text("pipeline.ncu.top_n").value_or("0"));
     if (top.value_or(0) == 0 || !run_.args.analysis.kernels.include.empty() ||
@@ -287,8 +311,10 @@ class Ncu : public Stage {
       if (listed.size() < 5)
         listed.push_back(kernel.name + " (" + base::format_ns(kernel.total_ns) + ")");
     }
-    if (names.empty()) return {};
-    if (listed.size() < names.size()) listed.emplace_back("...");
+    if (names.empty())
+      return {};
+    if (listed.size() < names.size())
+      listed.emplace_back("...");
     TRY(keep_list(listed_of(*chosen)));
     kernel_groups_ = collect::ncu::split_kernels(names);
     const char* in_ranges = run_.ranges.include.empty() ? "" : " in the ranges";
@@ -324,13 +350,17 @@ class Ncu : public Stage {
   }
 
   /// One run of ncu, judged by its report.
-  Outcome one_run(Step step, const std::string& report, const std::vector<std::string>& kernels,
+  Outcome one_run(Step step,
+                  const std::string& report,
+                  const std::vector<std::string>& kernels,
                   bool trial) {
     const auto options = options_for(step, report, kernels, trial);
     const collect::Request request = this->request();
     auto plan = collect::ncu::plan(*can_, options, request);
-    if (!plan) return refused(step, plan.error());
-    for (const std::string& text : plan->notes) run_.note("ncu: " + text);
+    if (!plan)
+      return refused(step, plan.error());
+    for (const std::string& text : plan->notes)
+      run_.note("ncu: " + text);
     const bool runs_alone = !run_.asked.native && !run_.asked.nsys;
     if (runs_alone && !run_.last)
       if (auto written = run_.record->about_to_run(*plan); !written)
@@ -349,21 +379,26 @@ class Ncu : public Stage {
     }
     run_.last = ran->ended;
     if (runs_alone)
-      if (auto written = run_.record->ended(ran->ended); !written) base::warn(written.error().what);
+      if (auto written = run_.record->ended(ran->ended); !written)
+        base::warn(written.error().what);
     collect::Observed seen = observed(*ran, run_.runner->interrupted());
     const fs::path file = report_file(base);
     std::optional<base::Result<model::Session>> read;
-    if (!file.empty()) read = read::read_any(file);
+    if (!file.empty())
+      read = read::read_any(file);
     seen.report = read && read->has_value();
-    if (seen.report) seen.results = (*read)->measurements.size();
+    if (seen.report)
+      seen.results = (*read)->measurements.size();
     Outcome outcome = collect::judge_ncu(seen);
     if (read && !read->has_value() && outcome.complaints.empty())
       set_unreadable(read->error(), outcome);
     std::string step_name(collect::step_name(step));
-    if (trial) step_name += " (one instance)";
+    if (trial)
+      step_name += " (one instance)";
     runs::Stage stage = StageRunner::stage_of("ncu", tool(), step_name, outcome, *ran);
     stage.results = seen.results;
-    if (!file.empty()) stage.report = file.lexically_relative(run_.folder).string();
+    if (!file.empty())
+      stage.report = file.lexically_relative(run_.folder).string();
     run_.runner->record(std::move(stage));
     if (outcome.result == collect::Result::kOk && !trial) {
       run_.cut_short("ncu", ran->ended);
@@ -373,7 +408,9 @@ class Ncu : public Stage {
     }
     return outcome;
   }
-  Outcome attempts(Step step, const std::string& report, const std::vector<std::string>& kernels,
+  Outcome attempts(Step step,
+                   const std::string& report,
+                   const std::vector<std::string>& kernels,
                    bool trial) {
     const int retries = static_cast<int>(run_.config.integer("run.retries").value_or(1));
     for (int attempt = 1;; ++attempt) {
@@ -389,7 +426,8 @@ class Ncu : public Stage {
   /// process; where some are, a note tells.
   void other_threads(const collect::Evidence& evidence) {
     const std::uint64_t others = evidence.other_thread_kernels, all = evidence.kernels.value_or(0);
-    if (others == 0 || run_.config.get("pipeline.ncu.ncu_cli.push_pop_scope")) return;
+    if (others == 0 || run_.config.get("pipeline.ncu.ncu_cli.push_pop_scope"))
+      return;
     const std::string seen = std::to_string(others) + " of " + base::counted(all, "kernel") +
                              " in the ranges launched by threads that did not open them";
     if (!can_->has("--nvtx-push-pop-scope"))
@@ -448,7 +486,8 @@ class Ncu : public Stage {
   }
   int print_pages(const fs::path& report) const {
     const auto pages = wanted_pages();
-    if (pages.empty()) return 0;
+    if (pages.empty())
+      return 0;
     int code = 0;
     std::printf("if [ -e %s ]; then\n", base::shell_quote(report.string()).c_str());
     for (const collect::ncu::PageFile& page : pages)
@@ -461,7 +500,8 @@ class Ncu : public Stage {
   /// read.
   void export_pages(const fs::path& report) {
     for (const collect::ncu::PageFile& page : wanted_pages()) {
-      if (run_.runner->interrupted()) return;
+      if (run_.runner->interrupted())
+        return;
       if (auto written = export_page(report, page); !written)
         base::warn(std::string(page.name) + " of ncu's report is missing: " + written.error().what);
     }
@@ -473,13 +513,16 @@ class Ncu : public Stage {
     std::error_code error;
     const auto bytes = fs::file_size(file, error);
     const bool printed = !error && bytes > 0;
-    if (ran.ended.exit_code == 0 && printed) return {};
+    if (ran.ended.exit_code == 0 && printed)
+      return {};
     std::string output = ran.text;
-    if (const auto complaint = base::read_head(file, 1024)) output += *complaint;
+    if (const auto complaint = base::read_head(file, 1024))
+      output += *complaint;
     fs::remove(file, error);  // what ncu complains of is no page
     output = base::printable(base::trim(output).substr(0, 300));
-    return base::fail(base::Code::kBadData, "ncu --import left none (" + base::describe(ran.ended) +
-                                                ")" + (output.empty() ? "" : ": " + output));
+    return base::fail(base::Code::kBadData,
+                      "ncu --import left none (" + base::describe(ran.ended) + ")" +
+                          (output.empty() ? "" : ": " + output));
   }
 
   std::string mode_;

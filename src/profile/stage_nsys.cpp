@@ -45,8 +45,9 @@ class Nsys : public Stage {
     // Debian's nsys leaves what has to be imported.
     if (const auto importer = collect::find_importer(can_->path)) {
       std::printf("if [ ! -e %s ]; then\n", base::shell_quote(base + ".nsys-rep").c_str());
-      code |= print_plan("nsys, its import", collect::nsys::import_plan(*importer, base + ".qdstrm",
-                                                                        base + ".nsys-rep"));
+      code |=
+          print_plan("nsys, its import",
+                     collect::nsys::import_plan(*importer, base + ".qdstrm", base + ".nsys-rep"));
       std::puts("fi");
     }
     code |= print_plan("nsys, its export",
@@ -57,12 +58,15 @@ class Nsys : public Stage {
     run_.wanted.emplace_back("nsys");
     const collect::Request request = base_request(run_.config, run_.folder);
     const auto plan = TRY(plan_of(request));
-    for (const std::string& text : plan.notes) run_.note("nsys: " + text);
-    if (!run_.asked.native) TRY(run_.record->about_to_run(plan));
+    for (const std::string& text : plan.notes)
+      run_.note("nsys: " + text);
+    if (!run_.asked.native)
+      TRY(run_.record->about_to_run(plan));
     const auto retries = static_cast<int>(run_.config.integer("run.retries").value_or(1));
     for (int attempt = 1;; ++attempt) {
       const collect::Outcome outcome = TRY(attempt_run(plan, attempt));
-      if (outcome.result == collect::Result::kOk || run_.runner->interrupted()) return {};
+      if (outcome.result == collect::Result::kOk || run_.runner->interrupted())
+        return {};
       if (!collect::try_again(outcome, attempt, retries)) {
         run_.worst = outcome.code;
         run_.explanations.push_back({outcome.message, true});
@@ -89,7 +93,8 @@ class Nsys : public Stage {
     auto ran = TRY(run_.runner->run(plan, name));
     run_.last = ran.ended;
     // The program's end is ours to pass on; finish() reports a failure.
-    if (!run_.asked.native) (void)run_.record->ended(ran.ended);
+    if (!run_.asked.native)
+      (void)run_.record->ended(ran.ended);
     TRY(run_.worker->go_on_in_child());
     collect::Observed seen = observed(ran, run_.runner->interrupted());
     run_.by_nsys.session.reset();
@@ -109,7 +114,8 @@ class Nsys : public Stage {
     runs::Stage stage = StageRunner::stage_of("nsys", tool, "profile", outcome, ran);
     stage.attempt = attempt;
     stage.results = seen.results;
-    if (reports) stage.report = reports->front().lexically_relative(run_.folder).string();
+    if (reports)
+      stage.report = reports->front().lexically_relative(run_.folder).string();
     run_.runner->record(std::move(stage));
     if (outcome.result == collect::Result::kOk) {
       run_.captured.emplace_back("nsys");
@@ -122,7 +128,8 @@ class Nsys : public Stage {
   /// `why`: why there is no session of reports, if so.
   static collect::Outcome judge(collect::Observed seen,
                                 const base::Result<std::vector<fs::path>>& reports,
-                                const base::Error& why, bool gated) {
+                                const base::Error& why,
+                                bool gated) {
     // nsys 2022.4 of Debian complains of its importer where a .qdstrm is left, which is imported
     // all the same.
     if (reports)
@@ -137,7 +144,8 @@ class Nsys : public Stage {
       outcome = collect::judge_nsys(seen);
     }
     const bool is_unreadable = !why.what.empty() && why.code != base::Code::kNothingCaptured;
-    if (outcome.result == collect::Result::kOk || !is_unreadable) return outcome;
+    if (outcome.result == collect::Result::kOk || !is_unreadable)
+      return outcome;
     outcome.result = collect::Result::kFailed;
     outcome.message = "nsys: " + why.what;
     outcome.code = why.code;
@@ -167,13 +175,17 @@ class Nsys : public Stage {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(run_.folder / "nsys", ignored)) {
       const std::string extension = entry.path().extension().string();
-      if (extension == ".nsys-rep" || extension == ".qdrep") reports.push_back(entry.path());
-      if (extension == ".qdstrm") streams.push_back(entry.path());
+      if (extension == ".nsys-rep" || extension == ".qdrep")
+        reports.push_back(entry.path());
+      if (extension == ".qdstrm")
+        streams.push_back(entry.path());
     }
     std::sort(reports.begin(), reports.end());
     std::sort(streams.begin(), streams.end());
-    if (!reports.empty()) return reports;
-    if (streams.empty()) return base::fail(base::Code::kNothingCaptured, "nsys left no report");
+    if (!reports.empty())
+      return reports;
+    if (streams.empty())
+      return base::fail(base::Code::kNothingCaptured, "nsys left no report");
     for (const fs::path& stream : streams) {
       reports.push_back(fs::path(stream).replace_extension(".nsys-rep"));
       TRY(read::nsys_rep::import_stream(can_->path, stream, reports.back()));
@@ -191,7 +203,8 @@ class Nsys : public Stage {
       return base::fail(base::Code::kBadData,
                         "nsys export left no SQLite file (" + base::describe(ran.ended) + ")" +
                             (output.empty() ? "" : ": " + base::printable(output.substr(0, 300))),
-                        report.string(), "See nsys/export.stderr in the run directory.");
+                        report.string(),
+                        "See nsys/export.stderr in the run directory.");
     }
     if (auto done = redact_nsys_export(sqlite); !done) {
       fs::remove(sqlite, ignored);
@@ -209,7 +222,8 @@ class Nsys : public Stage {
     return {};
   }
   base::Result<void> export_all(const std::vector<fs::path>& reports) {
-    for (const fs::path& report : reports) TRY(export_one(report));
+    for (const fs::path& report : reports)
+      TRY(export_one(report));
     if (reports.size() > 1)
       run_.note("nsys: the capture repeated, and left " + std::to_string(reports.size()) +
                 " reports, which are read together");
@@ -226,8 +240,14 @@ class Nsys : public Stage {
       for (const model::KernelRow& kernel : report->kernels)
         if (const auto& each = kernel.duration_ns; std::isfinite(kernel.total_ns) && all > 0)
           csv += fmt::format("{:.1f},{:.0f},{},{:.1f},{:.1f},{:.0f},{:.0f},{:.1f},{}\n",
-                             100 * kernel.total_ns / all, kernel.total_ns, kernel.calls, each.mean,
-                             each.median, each.min, each.max, each.stddev,
+                             100 * kernel.total_ns / all,
+                             kernel.total_ns,
+                             kernel.calls,
+                             each.mean,
+                             each.median,
+                             each.min,
+                             each.max,
+                             each.stddev,
                              report::csv_field(kernel.name));
     }
     return base::write_file(run_.folder / "nsys" / "kernels.csv", csv);

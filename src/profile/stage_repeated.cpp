@@ -25,7 +25,8 @@ class Repeated : public Stage {
     int code = 0;
     const int times = run_.args.repeat == kAutoRepeat ? kLeastRepeats : run_.args.repeat;
     for (int i = 1; i <= times; ++i)
-      code |= print_native(run_, run_.folder / "repeats" / fmt::format("{:03}", i),
+      code |= print_native(run_,
+                           run_.folder / "repeats" / fmt::format("{:03}", i),
                            fmt::format("native, repetition {} of {}", i, times));
     return code;
   }
@@ -36,12 +37,15 @@ class Repeated : public Stage {
     const bool is_automatic = run_.args.repeat == kAutoRepeat;
     const int limit = is_automatic ? kMostRepeats : run_.args.repeat;
     for (int number = 1; number <= limit; ++number) {
-      if (is_automatic && has_enough()) break;
+      if (is_automatic && has_enough())
+        break;
       const bool goes_on = TRY(repeat(number, limit));
-      if (!goes_on) break;
+      if (!goes_on)
+        break;
     }
     run_.last = run_.alone = all_;
-    if (all_) (void)run_.record->ended(*all_);  // finish() reports a failure
+    if (all_)
+      (void)run_.record->ended(*all_);  // finish() reports a failure
     if (run_.repeated) {
       warn_of_failure();
       return {};
@@ -51,10 +55,12 @@ class Repeated : public Stage {
 
  private:
   [[nodiscard]] bool has_enough() const {
-    if (std::ssize(folders_) < kLeastRepeats) return false;
+    if (std::ssize(folders_) < kLeastRepeats)
+      return false;
     std::vector<model::Digest> runs;
     for (const fs::path& folder : folders_)
-      if (auto run = runs::read_report(folder / "report.json")) runs.push_back(std::move(*run));
+      if (auto run = runs::read_report(folder / "report.json"))
+        runs.push_back(std::move(*run));
     return analyze::enough_runs(runs, analyze::GateOptions().max_regression);
   }
 
@@ -86,7 +92,8 @@ class Repeated : public Stage {
     const bool has_captured = !repetition.captured.empty();
     has_captured_ = has_captured_ || has_captured;
     const bool is_ok = has_captured && done.code == 0 && !repetition.runner->interrupted();
-    if (is_ok) return true;
+    if (is_ok)
+      return true;
     run_.findings = repetition.findings;
     run_.repeated = repetition.concluded;
     if (done.code == 0 && number < limit) {
@@ -102,7 +109,8 @@ class Repeated : public Stage {
 
   /// Extends `all_` from the start of the first repetition to the end of this one.
   void add_time(const std::optional<base::Ended>& ended) {
-    if (!ended) return;
+    if (!ended)
+      return;
     const std::int64_t start = all_ ? all_->start_unix_ns : ended->start_unix_ns;
     all_ = ended;
     all_->wall_ns += all_->start_unix_ns - start;
@@ -111,7 +119,8 @@ class Repeated : public Stage {
 
   void warn_of_failure() {
     const auto kept = runs::repeats_of(run_.folder);
-    if (has_captured_) run_.captured.emplace_back("native");
+    if (has_captured_)
+      run_.captured.emplace_back("native");
     std::string warning = run_.repeated->message;
     if (has_captured_ && !kept.empty())
       warning += "; the report is of repetition " + runs::median_repeat(kept).filename().string();
@@ -126,7 +135,8 @@ class Repeated : public Stage {
     const model::Session& session = *run_.by_native.session;
     const std::string message =
         fmt::format("the report is of repetition {}, of median duration, of {}",
-                    median.filename().string(), folders_.size());
+                    median.filename().string(),
+                    folders_.size());
     base::info(message);
     run_.runner->record({.stage = "native",
                          .tool = base::tool_version(),

@@ -31,7 +31,8 @@ class WarmUp : public Stage {
         base::warn(run_.explanations.back().text);
         return {};
       }
-      if (run_.runner->interrupted()) return {};
+      if (run_.runner->interrupted())
+        return {};
     }
     return {};
   }

@@ -17,7 +17,8 @@ namespace {
 std::string tail(const std::filesystem::path& path) {
   constexpr std::streamoff kMost = 1 << 20;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return {};
+  if (!file)
+    return {};
   file.seekg(0, std::ios::end);
   const std::streamoff size = file.tellg();
   file.seekg(std::max<std::streamoff>(0, size - kMost));
@@ -32,14 +33,17 @@ class LogTail {
  public:
   explicit LogTail(std::filesystem::path path) : path_(std::move(path)) {}
   void show() {
-    if (path_.empty() || base::log_level() < base::Level::kInfo) return;
+    if (path_.empty() || base::log_level() < base::Level::kInfo)
+      return;
     std::ifstream file(path_, std::ios::binary);
-    if (!file) return;
+    if (!file)
+      return;
     file.seekg(at_);
     std::string line;
     while (std::getline(file, line) && !file.eof()) {
       at_ += static_cast<std::streamoff>(line.size()) + 1;
-      if (!line.empty()) base::log(base::Level::kInfo, "ncu: " + base::printable(line));
+      if (!line.empty())
+        base::log(base::Level::kInfo, "ncu: " + base::printable(line));
     }
   }
 
@@ -50,8 +54,10 @@ class LogTail {
 
 }  // namespace
 
-base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::string& label,
-                                       const std::filesystem::path& log, bool quiet,
+base::Result<ToolRun> StageRunner::run(const collect::Plan& plan,
+                                       const std::string& label,
+                                       const std::filesystem::path& log,
+                                       bool quiet,
                                        std::function<void(pid_t)> started) {
   TRY(base::still_in_place(run_));
   std::error_code error;
@@ -66,11 +72,12 @@ base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::str
   if (!alone) {
     std::filesystem::create_directories(base::in_place(folder), error);
     if (error)
-      return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(),
-                        folder.string());
+      return base::fail(
+          base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
     const std::filesystem::path commands = folder / "cmd.txt";
     std::string text;
-    if (auto before = base::read_file(commands)) text = *before;
+    if (auto before = base::read_file(commands))
+      text = *before;
     text += "# " + label + "\n" + collect::recorded_command(plan) + "\n";
     TRY(base::write_file(commands, text));
     options.out = {.pass = first, .keep = false, .file = folder / (label + ".stdout")};
@@ -84,12 +91,14 @@ base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::str
   options.tick = [&](std::chrono::nanoseconds) { talk.show(); };
   auto ended = collect::launch(plan, options);
   talk.show();
-  if (!ended) return base::fail(std::move(ended));
+  if (!ended)
+    return base::fail(std::move(ended));
   const auto stops = [](int signal) {
     return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
   };
   if (!ended->timed_out) {
-    if (ended->forwarded && stops(*ended->forwarded)) interrupted_ = *ended->forwarded;
+    if (ended->forwarded && stops(*ended->forwarded))
+      interrupted_ = *ended->forwarded;
     if (ended->signal && stops(*ended->signal) && interrupted_ == 0 && ended->forwarded)
       interrupted_ = *ended->signal;
     if (ended->signal && *ended->signal == SIGINT)
@@ -108,8 +117,10 @@ void StageRunner::record(runs::Stage stage) {
     recorded_ = std::move(written);
 }
 
-runs::Stage StageRunner::stage_of(const std::string& stage, const std::string& tool,
-                                  const std::string& step, const collect::Outcome& outcome,
+runs::Stage StageRunner::stage_of(const std::string& stage,
+                                  const std::string& tool,
+                                  const std::string& step,
+                                  const collect::Outcome& outcome,
                                   const ToolRun& run) {
   runs::Stage out{.stage = stage,
                   .tool = tool,

@@ -34,8 +34,10 @@ class StageRunner {
 
   /// `log`: a file to which the tool writes its own talk; shown as it grows. `quiet`: its output is
   /// kept, not shown. `started`: called with the program's id once it runs.
-  [[nodiscard]] base::Result<ToolRun> run(const collect::Plan& plan, const std::string& label,
-                                          const std::filesystem::path& log = {}, bool quiet = false,
+  [[nodiscard]] base::Result<ToolRun> run(const collect::Plan& plan,
+                                          const std::string& label,
+                                          const std::filesystem::path& log = {},
+                                          bool quiet = false,
                                           std::function<void(pid_t)> started = {});
 
   /// The program ran already, elsewhere: what later runs print is kept, not shown.
@@ -54,9 +56,11 @@ class StageRunner {
   [[nodiscard]] const std::vector<runs::Stage>& stages() const { return stages_; }
 
   /// A stage record from what became of it.
-  [[nodiscard]] static runs::Stage stage_of(const std::string& stage, const std::string& tool,
+  [[nodiscard]] static runs::Stage stage_of(const std::string& stage,
+                                            const std::string& tool,
                                             const std::string& step,
-                                            const collect::Outcome& outcome, const ToolRun& run);
+                                            const collect::Outcome& outcome,
+                                            const ToolRun& run);
 
  private:
   std::filesystem::path run_;

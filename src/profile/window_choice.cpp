@@ -17,19 +17,22 @@ base::Result<WindowChoice::Counted> parse_counted(const std::string& text) {
   constexpr std::uint64_t kMost = 1u << 31;
   if (!first || !last || *first == 0 || *last < *first || *last > kMost || colon == 0 ||
       colon >= sizeof wire::control::Page::name)
-    return base::fail(
-        base::Code::kUsage, "'" + base::printable(text) + "' does not name instances of a range",
-        "--window", "Write a range, the first and the last one: --window step:100-110");
-  return WindowChoice::Counted{text.substr(0, colon), static_cast<std::uint32_t>(*first),
-                               static_cast<std::uint32_t>(*last)};
+    return base::fail(base::Code::kUsage,
+                      "'" + base::printable(text) + "' does not name instances of a range",
+                      "--window",
+                      "Write a range, the first and the last one: --window step:100-110");
+  return WindowChoice::Counted{
+      text.substr(0, colon), static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(*last)};
 }
 
 std::optional<double> limit_ns(const WindowChoice::When& when,
                                const model::Distribution& lengths_ns) {
   constexpr std::uint64_t kFew = 100;  // instances before their quantile says anything
-  if (when.limit_ns > 0) return when.limit_ns;
+  if (when.limit_ns > 0)
+    return when.limit_ns;
   const std::uint64_t count = lengths_ns.moments.n;
-  if (count < kFew) return std::nullopt;
+  if (count < kFew)
+    return std::nullopt;
   const double longer_instances = static_cast<double>(count) * (1 - when.quantile);
   const auto place = count - 1 - std::min(static_cast<std::uint64_t>(longer_instances), count - 1);
   return lengths_ns.value_at(place) * when.factor;
@@ -37,13 +40,15 @@ std::optional<double> limit_ns(const WindowChoice::When& when,
 
 base::Result<WindowChoice::When> parse_when(const std::string& text) {
   const auto wrong = [&] {
-    return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' is not a condition",
+    return base::fail(base::Code::kUsage,
+                      "'" + base::printable(text) + "' is not a condition",
                       "--when",
                       "Write a range and what it is longer than: --when 'step > p99 * 1.5', --when "
                       "'step > 20ms'");
   };
   const auto above = text.rfind('>');
-  if (above == std::string::npos) return wrong();
+  if (above == std::string::npos)
+    return wrong();
   WindowChoice::When when;
   when.range = base::trim(std::string_view(text).substr(0, above));
   const auto words = base::split(std::string_view(text).substr(above + 1), '*');

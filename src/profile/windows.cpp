@@ -63,10 +63,14 @@ base::Result<int> listen_in(const fs::path& folder) {
                     ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
                     ::listen(fd, base::Server::kMostClients) == 0;
   const std::string why = reason();
-  if (at >= 0) ::close(at);
-  if (good) return fd;
-  if (fd >= 0) ::close(fd);
-  return base::fail(base::Code::kIo, "no socket can be made: " + why,
+  if (at >= 0)
+    ::close(at);
+  if (good)
+    return fd;
+  if (fd >= 0)
+    ::close(fd);
+  return base::fail(base::Code::kIo,
+                    "no socket can be made: " + why,
                     (folder / control::kSocket).string(),
                     "Name a folder on a local disk: --runs DIR");
 }
@@ -79,16 +83,19 @@ bool records_gpu(const fs::path& captures) {
   std::error_code error;
   for (fs::directory_iterator entry(captures, error), end; !error && entry != end;
        entry.increment(error))
-    if (entry->path().extension() == wire::gpu::kSuffix) return true;
+    if (entry->path().extension() == wire::gpu::kSuffix)
+      return true;
   return false;
 }
 
 /// What makes a folder of windows a run: the program is that of `run`.
 void finish_mark(const fs::path& run, const fs::path& folder) {
   const auto manifest = runs::read_manifest(run);
-  if (!manifest) return;
+  if (!manifest)
+    return;
   auto record = RunRecord::begin_rank(folder, manifest->argv, manifest->arguments);
-  if (!record) return;
+  if (!record)
+    return;
   std::error_code error;
   for (const char* file : {"env.json", "cmd.txt"})
     fs::copy_file(run / file, base::in_place(folder / file), error);
@@ -104,7 +111,8 @@ void seal_mark(const fs::path& folder) {
   (void)collect::native::trim_captures(folder / "native");
   auto manifest = runs::read_manifest(base::in_place(folder));
   auto files = runs::prove_files(base::in_place(folder));
-  if (!manifest || !files) return;
+  if (!manifest || !files)
+    return;
   manifest->files = std::move(*files);
   (void)runs::write_manifest(folder, *manifest);
 }
@@ -124,11 +132,13 @@ model::Distribution lengths_in(const fs::path& window, const std::string& range)
   options.listed = 0;
   options.keep_begins = true;
   const auto session = read::read_any(window, options);
-  if (!session) return lengths_ns;
+  if (!session)
+    return lengths_ns;
   for (const model::Range& instance : session->ranges) {
     // What was open at an edge may have been longer.
     const bool cut = instance.end_ns >= session->end_ns;
-    if (cut || session->strings.view(instance.name) != range) continue;
+    if (cut || session->strings.view(instance.name) != range)
+      continue;
     lengths_ns.add(std::max<std::int64_t>(1, instance.end_ns - instance.start_ns));
   }
   return lengths_ns;
@@ -154,7 +164,8 @@ model::Distribution received_lengths(const SentLengths& sent) {
   model::Distribution lengths_ns;
   lengths_ns.moments = sent.moments;
   for (std::size_t bin = 0; bin < sent.bins.size(); ++bin)
-    if (sent.bins[bin] > 0) lengths_ns.sketch.at(bin) = sent.bins[bin];
+    if (sent.bins[bin] > 0)
+      lengths_ns.sketch.at(bin) = sent.bins[bin];
   return lengths_ns;
 }
 
@@ -224,7 +235,8 @@ struct Windows::State {
 
 Windows::State::~State() {
   for (const int fd : {page_file, wake, looking})
-    if (fd >= 0) ::close(fd);
+    if (fd >= 0)
+      ::close(fd);
 }
 
 /// Written, not stored through a map: whoever cuts the file must not end us.
@@ -237,7 +249,8 @@ void Windows::State::in_child(std::uint32_t window, const std::function<void()>&
   const pid_t parent = ::getpid(), child = ::fork();
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(1);
+    if (::getppid() != parent)
+      ::_exit(1);
     std::set_new_handler(nullptr);
     work();
     ::_exit(0);
@@ -261,16 +274,20 @@ void Windows::State::bury(bool wait) {
 /// The program opens and closes the window that --window asks for: its CPU is sampled from the
 /// occurrence before on.
 void Windows::State::follow_count() {
-  if (page.first == 0) return;
+  if (page.first == 0)
+    return;
   control::Page now{};
-  if (::pread(page_file, &now, sizeof now, 0) != static_cast<ssize_t>(sizeof now)) return;
-  if (open.start_ns == 0 && !recorder && now.dormant != control::kDormant) (void)sample_cpu(1);
+  if (::pread(page_file, &now, sizeof now, 0) != static_cast<ssize_t>(sizeof now))
+    return;
+  if (open.start_ns == 0 && !recorder && now.dormant != control::kDormant)
+    (void)sample_cpu(1);
   if (open.start_ns == 0 && now.start_ns != 0 && now.pushed >= page.first) {
     page.start_ns = now.start_ns;
     page.dormant = 0;
     opened(now.start_ns);
   }
-  if (open.start_ns == 0 || now.first != 0) return;
+  if (open.start_ns == 0 || now.first != 0)
+    return;
   page.first = 0;
   page.dormant = control::kDormant;
   open.end_ns = now.end_ns;
@@ -280,7 +297,8 @@ void Windows::State::follow_count() {
 std::string Windows::State::sample_cpu(std::uint32_t window) {
   const sample::cpu::Running which{static_cast<std::uint32_t>(program), true, true};
   auto cpu = begin_cpu(sampling, folder_of(window), &which);
-  if (cpu && *cpu) recorder.emplace(std::move(**cpu));
+  if (cpu && *cpu)
+    recorder.emplace(std::move(**cpu));
   return cpu ? "" : "; the CPU is not sampled: " + base::to_string(cpu.error());
 }
 
@@ -296,26 +314,33 @@ void Windows::State::opened(std::int64_t start_ns) {
 }
 
 void Windows::State::plan_close() {
-  if (choice.length) closes = Clock::now() + *choice.length;
+  if (choice.length)
+    closes = Clock::now() + *choice.length;
   // Windows of half the length: the last two hold all that is kept.
-  if (choice.keep_last) closes = Clock::now() + *choice.keep_last / 2;
+  if (choice.keep_last)
+    closes = Clock::now() + *choice.keep_last / 2;
 }
 
 std::string Windows::State::start() {
-  if (open.start_ns != 0) return fmt::format("error window {} is open already\n", open.window);
+  if (open.start_ns != 0)
+    return fmt::format("error window {} is open already\n", open.window);
   const pid_t pid = program;
-  if (pid == 0 || over) return "error the program is not running\n";
-  if (page.first != 0) return "error the window of --window has not started\n";
+  if (pid == 0 || over)
+    return "error the program is not running\n";
+  if (page.first != 0)
+    return "error the window of --window has not started\n";
   const std::uint32_t window = windows + 1;
   const fs::path folder = folder_of(window);
   std::error_code error;
   fs::create_directories(base::in_place(folder), error);
-  if (error) return "error cannot make the window's folder: " + error.message() + "\n";
+  if (error)
+    return "error cannot make the window's folder: " + error.message() + "\n";
   page.dormant = control::kWaking;
   (void)publish();
   const auto woken = Clock::now();
   const std::string unsampled = sample_cpu(window);
-  if (records_gpu(captures)) std::this_thread::sleep_until(woken + kWaking);
+  if (records_gpu(captures))
+    std::this_thread::sleep_until(woken + kWaking);
   page.window = window;
   page.since = window;
   page.start_ns = sample::now_ns();
@@ -329,14 +354,18 @@ std::string Windows::State::start() {
 }
 
 std::string Windows::State::stop() {
-  if (open.start_ns == 0) return "error no window is open\n";
+  if (open.start_ns == 0)
+    return "error no window is open\n";
   page.dormant = control::kDormant;
   (void)publish();
-  if (open.end_ns == 0) open.end_ns = sample::now_ns();
-  if (recorder) recorder->stop();
+  if (open.end_ns == 0)
+    open.end_ns = sample::now_ns();
+  if (recorder)
+    recorder->stop();
   note(open.window);
   // What was sampled gets its names in a child: that may take seconds and much memory.
-  if (recorder) in_child(open.window, [this] { recorder->finish(); });
+  if (recorder)
+    in_child(open.window, [this] { recorder->finish(); });
   recorder.reset();
   const std::string text = fmt::format("ok window {} is over\n", open.window);
   open = {};
@@ -347,20 +376,27 @@ std::string Windows::State::stop() {
 std::string Windows::State::status() {
   bury(false);
   std::uint32_t ready = windows - (open.start_ns != 0 ? 1 : 0);
-  for (const auto& [child, window] : naming) ready = std::min(ready, window - 1);
+  for (const auto& [child, window] : naming)
+    ready = std::min(ready, window - 1);
   return fmt::format("ok {}\nwindow {}\nready {}\nprogram {}\n",
-                     open.start_ns != 0 ? "recording" : "dormant", windows.load(), ready,
+                     open.start_ns != 0 ? "recording" : "dormant",
+                     windows.load(),
+                     ready,
                      program.load());
 }
 
 std::string Windows::State::answer(std::string_view request) {
-  if (request == "start") return start();
+  if (request == "start")
+    return start();
   if (request == "stop" && choice.keep_last)
     return "error --keep-last records all the time; keep its last stretch with: rangescope ctl RUN "
            "mark NAME\n";
-  if (request == "stop") return stop();
-  if (request == "status") return status();
-  if (request.starts_with("mark ")) return mark(std::string(request.substr(sizeof "mark " - 1)));
+  if (request == "stop")
+    return stop();
+  if (request == "status")
+    return status();
+  if (request.starts_with("mark "))
+    return mark(std::string(request.substr(sizeof "mark " - 1)));
   return "error unknown request\n";
 }
 
@@ -371,19 +407,23 @@ void Windows::State::rotate() {
   std::error_code error;
   fs::create_directories(base::in_place(folder_of(window)), error);
   std::optional<sample::cpu::Recorder> before;
-  if (recorder) before.emplace(std::move(*recorder));
+  if (recorder)
+    before.emplace(std::move(*recorder));
   recorder.reset();
   (void)sample_cpu(window);
   page.window = window;
   page.start_ns = open.end_ns = sample::now_ns();
   (void)publish();
   note(open.window);
-  if (before) before->stop();
+  if (before)
+    before->stop();
   ring.push_back({open.window, open.end_ns, {}});
-  if (before) ring.back().recorder.emplace(std::move(*before));
+  if (before)
+    ring.back().recorder.emplace(std::move(*before));
   opened(page.start_ns);
   plan_close();
-  if (choice.when) look(ring.back().window);
+  if (choice.when)
+    look(ring.back().window);
   // By when windows ended, not by when this thread ran: the others last as long as is promised.
   const std::int64_t kept_ns = std::chrono::nanoseconds(*choice.keep_last).count();
   while (ring.back().end_ns - ring.front().end_ns >= kept_ns) {
@@ -395,14 +435,16 @@ void Windows::State::rotate() {
 /// How long the range took in a window that was closed, read by a child.
 void Windows::State::look(std::uint32_t window) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return;
   in_child(0, [&] {
     const SentLengths sent = sent_lengths(lengths_in(folder_of(window), choice.when->range));
     (void)!::write(ends[1], &sent, sizeof sent);
   });
   ::close(ends[1]);
   // A pipe holds it all. It is read when the child was buried.
-  if (looking >= 0) ::close(looking);
+  if (looking >= 0)
+    ::close(looking);
   looking = ends[0];
 }
 
@@ -417,14 +459,18 @@ std::optional<model::Distribution> Windows::State::looked() {
 /// A condition that nothing could meet, once all is over. `last`: the window in which the program
 /// ended, 0: none.
 void Windows::State::tell_unseen(std::uint32_t last) {
-  if (!choice.when) return;
-  if (const auto lengths_ns = looked()) seen_ns.add(*lengths_ns);
+  if (!choice.when)
+    return;
+  if (const auto lengths_ns = looked())
+    seen_ns.add(*lengths_ns);
   if (seen_ns.moments.n == 0 && last != 0) {
     look(last);
     bury(true);
-    if (const auto lengths_ns = looked()) seen_ns.add(*lengths_ns);
+    if (const auto lengths_ns = looked())
+      seen_ns.add(*lengths_ns);
   }
-  if (seen_ns.moments.n > 0) return;
+  if (seen_ns.moments.n > 0)
+    return;
   const std::string& range = choice.when->range;
   const auto above = range.rfind('>');
   base::warn("--when: no range '" + base::printable(range) + "' ended while the program ran" +
@@ -440,7 +486,8 @@ std::string Windows::State::mark(const std::string& name) {
     return "error nothing is kept to mark: start with profile --keep-last 60s\n";
   if (name.empty() || name != base::sanitize_component(name))
     return "error a mark's name must be a plain word\n";
-  if (open.start_ns == 0) return "error the program is not running\n";
+  if (open.start_ns == 0)
+    return "error the program is not running\n";
   const fs::path run = captures.parent_path(), folder = run / "marks" / name;
   std::error_code error;
   fs::create_directories(base::in_place(folder.parent_path()), error);
@@ -450,15 +497,17 @@ std::string Windows::State::mark(const std::string& name) {
   fs::create_directory(base::in_place(folder / "native"), error);
   for (const Closed& closed : ring)
     fs::rename(base::in_place(folder_of(closed.window)),
-               base::in_place(folder / "native" / folder_of(closed.window).filename()), error);
+               base::in_place(folder / "native" / folder_of(closed.window).filename()),
+               error);
   for (fs::directory_iterator entry(captures, error), end; !error && entry != end;
        entry.increment(error))
     if (entry->path().extension() == wire::gpu::kSuffix)  // one file for all windows
-      fs::create_hard_link(entry->path(),
-                           base::in_place(folder / "native" / entry->path().filename()), error);
+      fs::create_hard_link(
+          entry->path(), base::in_place(folder / "native" / entry->path().filename()), error);
   in_child(ring.back().window, [&] {
     for (Closed& closed : ring)
-      if (closed.recorder) closed.recorder->finish();
+      if (closed.recorder)
+        closed.recorder->finish();
     finish_mark(run, folder);
   });
   ring.clear();
@@ -470,7 +519,8 @@ std::string Windows::State::mark(const std::string& name) {
 /// does, however late our thread runs. Called by the thread that starts the program next.
 base::Result<void> Windows::State::open_with_program() {
   auto cpu_recorder = TRY(begin_cpu(sampling, folder_of(1)));
-  if (cpu_recorder) recorder.emplace(std::move(*cpu_recorder));
+  if (cpu_recorder)
+    recorder.emplace(std::move(*cpu_recorder));
   page.start_ns = program_ns = sample::now_ns();
   (void)publish();
   opened(program_ns);
@@ -480,8 +530,10 @@ base::Result<void> Windows::State::open_with_program() {
 /// Returns when the program runs, or when it could not be started. No client is served before.
 void Windows::State::wait_for_program() {
   pollfd started{wake, POLLIN, 0};
-  while (::poll(&started, 1, -1) < 0 && errno == EINTR) continue;
-  if (program == 0) return;
+  while (::poll(&started, 1, -1) < 0 && errno == EINTR)
+    continue;
+  if (program == 0)
+    return;
   if (open.start_ns != 0) {
     open.attached_pid = static_cast<std::uint32_t>(program);
     note(1);
@@ -489,7 +541,8 @@ void Windows::State::wait_for_program() {
     return;
   }
   program_ns = sample::now_ns();
-  if (choice.after) opens = Clock::now() + *choice.after;
+  if (choice.after)
+    opens = Clock::now() + *choice.after;
 }
 
 /// All that is due.
@@ -502,14 +555,17 @@ void Windows::State::turn() {
     if (most_ns && longest_ns > *most_ns) {
       const std::string said = mark(fmt::format("when-{}", ++own_marks));
       base::info(fmt::format("--when: {} took {} (more than {}): {}",
-                             base::printable(choice.when->range), base::format_ns(longest_ns),
-                             base::format_ns(*most_ns), base::trim(said)));
+                             base::printable(choice.when->range),
+                             base::format_ns(longest_ns),
+                             base::format_ns(*most_ns),
+                             base::trim(said)));
     }
   }
   const auto now = Clock::now();
   if (opens && now >= *opens) {
     opens.reset();
-    if (const std::string said = start(); !said.starts_with("ok")) base::warn(said);
+    if (const std::string said = start(); !said.starts_with("ok"))
+      base::warn(said);
   }
   if (closes && now >= *closes && choice.keep_last && open.start_ns != 0) {
     rotate();
@@ -517,7 +573,8 @@ void Windows::State::turn() {
     const std::uint32_t window = open.window;
     (void)stop();
     base::info(fmt::format(
-        "window {} is over; the program continues. Its report: rangescope ctl {} report", window,
+        "window {} is over; the program continues. Its report: rangescope ctl {} report",
+        window,
         program.load()));
   }
   bury(false);
@@ -537,9 +594,11 @@ void Windows::State::run() {
       auto until =
           Clock::now() + std::chrono::seconds(list.size() > 3 || !naming.empty() ? 1 : 3600);
       constexpr auto kLook = std::chrono::milliseconds(5);  // at what the program counts
-      if (page.first != 0) until = std::min(until, Clock::now() + kLook);
+      if (page.first != 0)
+        until = std::min(until, Clock::now() + kLook);
       for (const auto& due : {opens, closes})
-        if (due) until = std::min(until, *due);
+        if (due)
+          until = std::min(until, *due);
       const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
       (void)::poll(list.data(), list.size(), static_cast<int>(std::max<std::int64_t>(wait, 0)));
       std::uint64_t times = 0;
@@ -551,9 +610,11 @@ void Windows::State::run() {
   }
   follow_count();
   const std::uint32_t last = open.start_ns != 0 ? open.window : 0;
-  if (last != 0) (void)stop();
+  if (last != 0)
+    (void)stop();
   for (Closed& closed : ring)
-    if (closed.recorder) in_child(closed.window, [&] { closed.recorder->finish(); });
+    if (closed.recorder)
+      in_child(closed.window, [&] { closed.recorder->finish(); });
   ring.clear();
   bury(true);  // they end with this thread
   tell_unseen(last);
@@ -592,7 +653,8 @@ base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures,
       ::pwrite(state->page_file, &state->page, sizeof state->page, 0) != control::kBytes)
     return base::fail(base::Code::kIo, "cannot be written: " + reason(), page.string());
   state->wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (state->wake < 0) return base::fail(base::Code::kIo, "no descriptor is left: " + reason());
+  if (state->wake < 0)
+    return base::fail(base::Code::kIo, "no descriptor is left: " + reason());
   auto listening = TRY(listen_in(captures));
   constexpr std::size_t kMostRequest = 256;
   state->server.take(listening, "\n", kMostRequest);
@@ -606,10 +668,13 @@ base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures,
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error)
-    return base::fail(base::Code::kPermission, "no thread can be started: " + error.message(), {},
+    return base::fail(base::Code::kPermission,
+                      "no thread can be started: " + error.message(),
+                      {},
                       "Raise ulimit -u");
   std::unique_ptr<Windows> windows(new Windows(std::move(state)));
-  if (opens_with_program) TRY(windows->state_->open_with_program());
+  if (opens_with_program)
+    TRY(windows->state_->open_with_program());
   return windows;
 }
 
@@ -626,12 +691,14 @@ void Windows::started(pid_t program) {
 }
 
 void Windows::ended() {
-  if (!state_->thread.joinable()) return;
+  if (!state_->thread.joinable())
+    return;
   state_->over = true;
   const std::uint64_t one = 1;
   (void)!::write(state_->wake, &one, sizeof one);
   state_->thread.join();
-  for (const fs::path& mark : state_->marks) seal_mark(mark);
+  for (const fs::path& mark : state_->marks)
+    seal_mark(mark);
   std::error_code ignored;
   fs::remove(base::in_place(state_->captures / control::kSocket), ignored);
   if (state_->windows == 0)

@@ -28,7 +28,8 @@ class Windows {
   /// the program. Must be called by the thread that starts the program, last before it
   /// (sample/cpu/recorder.hpp). kIo; as begin_cpu().
   [[nodiscard]] static base::Result<std::unique_ptr<Windows>> begin(
-      const std::filesystem::path& captures, const WindowChoice& choice,
+      const std::filesystem::path& captures,
+      const WindowChoice& choice,
       const SampleChoice& sampling);
   Windows(const Windows&) = delete;
   Windows& operator=(const Windows&) = delete;

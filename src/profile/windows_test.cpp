@@ -42,8 +42,13 @@ TEST(When, AQuantileIsThatOfAllInstancesWithinTheErrorOfTheSketch) {
 }
 
 TEST(When, WhatIsNoConditionIsRefused) {
-  for (const char* text : {"step", "> 20ms", "step > ", "step > p0", "step > p100",
-                           "step > 20ms * 2", "step > p99 * 0"})
+  for (const char* text : {"step",
+                           "> 20ms",
+                           "step > ",
+                           "step > p0",
+                           "step > p100",
+                           "step > 20ms * 2",
+                           "step > p99 * 0"})
     EXPECT_FALSE(parse_when(text)) << text;
 }
 

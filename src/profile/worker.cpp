@@ -30,7 +30,8 @@ void free_reserve() {
 void on_no_memory() {
   const bool left = g_reserve.front() != nullptr &&
                     ::syscall(SYS_gettid) == ::getpid();  // not for what runs beside the program
-  if (!left) throw std::bad_alloc();
+  if (!left)
+    throw std::bad_alloc();
   free_reserve();
 }
 
@@ -39,7 +40,8 @@ void on_no_memory() {
 void outlive_readers() {
   struct sigaction old {};
   ::sigaction(SIGPIPE, nullptr, &old);
-  if ((old.sa_flags & SA_SIGINFO) == 0 && old.sa_handler == SIG_DFL) ::signal(SIGPIPE, [](int) {});
+  if ((old.sa_flags & SA_SIGINFO) == 0 && old.sa_handler == SIG_DFL)
+    ::signal(SIGPIPE, [](int) {});
 }
 
 }  // namespace
@@ -47,16 +49,19 @@ void outlive_readers() {
 Worker::~Worker() {
   std::set_new_handler(nullptr);
   free_reserve();
-  if (done_ != nullptr) ::munmap(done_, sizeof *done_);
+  if (done_ != nullptr)
+    ::munmap(done_, sizeof *done_);
 }
 
 Worker::Worker() {
   for (void*& block : g_reserve)
-    if (block == nullptr) block = std::malloc(kBlock);
+    if (block == nullptr)
+      block = std::malloc(kBlock);
   std::set_new_handler(on_no_memory);
   void* shared =
       ::mmap(nullptr, sizeof *done_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared != MAP_FAILED) done_ = static_cast<int*>(shared);
+  if (shared != MAP_FAILED)
+    done_ = static_cast<int*>(shared);
 }
 
 void Worker::out_of_memory() {
@@ -68,23 +73,30 @@ bool Worker::has_reserve() {
 }
 
 base::Result<void> Worker::go_on_in_child() {
-  if (std::exchange(forked_, true)) return failed_;
-  if (done_ == nullptr) return {};
+  if (std::exchange(forked_, true))
+    return failed_;
+  if (done_ == nullptr)
+    return {};
   std::fflush(nullptr);  // what is buffered would be written twice
   const pid_t parent = ::getpid(), child = ::fork();
-  if (child < 0) outlive_readers();
-  if (child < 0) return {};
+  if (child < 0)
+    outlive_readers();
+  if (child < 0)
+    return {};
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(1);
+    if (::getppid() != parent)
+      ::_exit(1);
     std::set_new_handler(nullptr);
     outlive_readers();
     return {};
   }
   const auto ended = base::run({.running = child, .leave_group = true, .forward_signals = true});
-  if (!ended) return failed_ = tl::make_unexpected(ended.error());
+  if (!ended)
+    return failed_ = tl::make_unexpected(ended.error());
   if (__atomic_load_n(done_, __ATOMIC_ACQUIRE) != 0) {
-    if (ended->signal) base::die_by(*ended->signal);
+    if (ended->signal)
+      base::die_by(*ended->signal);
     ::_exit(*ended->exit_code);
   }
   const int signal = ended->signal.value_or(0);
@@ -101,7 +113,8 @@ base::Result<void> Worker::go_on_in_child() {
 }
 
 void Worker::done() {
-  if (done_ != nullptr) __atomic_store_n(done_, 1, __ATOMIC_RELEASE);
+  if (done_ != nullptr)
+    __atomic_store_n(done_, 1, __ATOMIC_RELEASE);
 }
 
 }  // namespace rangescope::profile

@@ -13,7 +13,9 @@ namespace rangescope::read {
 /// `place(item)` is called for each allocator, allocation, change and failure: it gives process,
 /// threads and times those of the other session. `text(id)` is the other session's id of a text.
 template <class Place, class Text>
-void append_allocators(model::Allocators from, model::Allocators& to, const Place& place,
+void append_allocators(model::Allocators from,
+                       model::Allocators& to,
+                       const Place& place,
                        const Text& text) {
   const auto allocators = static_cast<std::uint32_t>(to.allocators.size());
   const auto frames = static_cast<std::uint32_t>(to.frames.size());
@@ -22,9 +24,11 @@ void append_allocators(model::Allocators from, model::Allocators& to, const Plac
   const auto take = [&](auto& item) {
     item.allocator += allocators;
     if constexpr (requires { item.stack; })
-      if (item.stack != model::kNone) item.stack += stacks;
+      if (item.stack != model::kNone)
+        item.stack += stacks;
     if constexpr (requires { item.owner; })
-      if (item.owner != 0) item.owner = text(item.owner);
+      if (item.owner != 0)
+        item.owner = text(item.owner);
     place(item);
   };
   std::ranges::for_each(from.allocations, take);
@@ -35,9 +39,11 @@ void append_allocators(model::Allocators from, model::Allocators& to, const Plac
     frame.file = text(frame.file);
   }
   for (std::vector<std::uint32_t>& stack : from.stacks)
-    for (std::uint32_t& frame : stack) frame += frames;
+    for (std::uint32_t& frame : stack)
+      frame += frames;
   const auto move = [](auto& source, auto& target) {
-    target.insert(target.end(), std::make_move_iterator(source.begin()),
+    target.insert(target.end(),
+                  std::make_move_iterator(source.begin()),
                   std::make_move_iterator(source.end()));
   };
   move(from.allocators, to.allocators);

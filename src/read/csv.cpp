@@ -15,10 +15,13 @@ bool quoted_cell(std::string_view text, std::size_t& offset, Row& row) {
   std::string* joined = nullptr;
   for (;;) {
     const std::size_t quote = text.find('"', begin);
-    if (quote == std::string_view::npos || quote - offset > kLongestCell) return false;
+    if (quote == std::string_view::npos || quote - offset > kLongestCell)
+      return false;
     const bool doubled = quote + 1 < text.size() && text[quote + 1] == '"';
-    if (doubled && joined == nullptr) joined = &row.unescaped.emplace_back();
-    if (joined != nullptr) joined->append(text.substr(begin, quote + (doubled ? 1 : 0) - begin));
+    if (doubled && joined == nullptr)
+      joined = &row.unescaped.emplace_back();
+    if (joined != nullptr)
+      joined->append(text.substr(begin, quote + (doubled ? 1 : 0) - begin));
     if (doubled) {
       begin = quote + 2;
       continue;
@@ -31,19 +34,21 @@ bool quoted_cell(std::string_view text, std::size_t& offset, Row& row) {
 }
 
 std::string_view without_return(std::string_view cell) {
-  if (cell.ends_with('\r')) cell.remove_suffix(1);
+  if (cell.ends_with('\r'))
+    cell.remove_suffix(1);
   return cell;
 }
 
 }  // namespace
 
-bool next_row(std::string_view text, std::size_t& offset, std::uint64_t& line, Row& row,
-              Unquoted unquoted) {
+bool next_row(
+    std::string_view text, std::size_t& offset, std::uint64_t& line, Row& row, Unquoted unquoted) {
   row.cells.clear();
   row.unescaped.clear();
   row.torn = false;
   row.line = line;
-  if (offset >= text.size()) return false;
+  if (offset >= text.size())
+    return false;
   const std::size_t begin = offset;
   const bool is_one_cell = unquoted == Unquoted::kWhole && text[offset] != '"';
   for (;;) {

@@ -25,7 +25,10 @@ enum class Unquoted : std::uint8_t { kCells, kWhole };
 /// Reads the record at `offset` and moves behind it; false at the end. Quoted cells may run over
 /// several lines; one of more than 256 KiB is taken for a stray quote in a program's output, which
 /// must not swallow the table behind it.
-bool next_row(std::string_view text, std::size_t& offset, std::uint64_t& line, Row& row,
+bool next_row(std::string_view text,
+              std::size_t& offset,
+              std::uint64_t& line,
+              Row& row,
               Unquoted unquoted = Unquoted::kCells);
 
 }  // namespace rangescope::read

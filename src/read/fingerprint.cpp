@@ -50,7 +50,8 @@ void add_summary(const Session& session, Mixer& mixer) {
     mixer.text(kernel.name);
     mixer.number(kernel.total_ns);
   }
-  for (const model::CopySummary& copy : session.summary.copies) mixer.number(copy.total_ns);
+  for (const model::CopySummary& copy : session.summary.copies)
+    mixer.number(copy.total_ns);
 }
 
 void add_allocators(const model::Allocators& allocators, Mixer& mixer) {
@@ -60,7 +61,8 @@ void add_allocators(const model::Allocators& allocators, Mixer& mixer) {
     mixer.number(static_cast<std::uint64_t>(allocator.last_ns));
   }
   mixer.times(allocators.allocations);
-  for (const model::Allocation& allocation : allocators.allocations) mixer.number(allocation.bytes);
+  for (const model::Allocation& allocation : allocators.allocations)
+    mixer.number(allocation.bytes);
   for (const model::FailedAllocation& failure : allocators.failures) {
     mixer.number(static_cast<std::uint64_t>(failure.at_ns));
     mixer.number(failure.bytes);
@@ -70,16 +72,19 @@ void add_allocators(const model::Allocators& allocators, Mixer& mixer) {
 }  // namespace
 
 std::uint64_t fingerprint(const Session& session) {
-  if (!has_content(session)) return kNoFingerprint;
+  if (!has_content(session))
+    return kNoFingerprint;
   Mixer mixer(session);
   mixer.number(static_cast<std::uint64_t>(session.clock.anchor_unix_ns - session.clock.anchor_ns));
   for (const model::Process& process : session.processes) {
     mixer.number(std::uint64_t{process.pid});
     mixer.number(std::uint64_t{process.rank});
-    for (const model::StringId id : {process.name, process.host, process.run}) mixer.text(id);
+    for (const model::StringId id : {process.name, process.host, process.run})
+      mixer.text(id);
   }
   mixer.times(session.ranges);
-  for (const model::Range& range : session.ranges) mixer.text(range.name);
+  for (const model::Range& range : session.ranges)
+    mixer.text(range.name);
   mixer.times(session.launches);
   mixer.times(session.kernels);
   mixer.times(session.copies);
@@ -87,7 +92,8 @@ std::uint64_t fingerprint(const Session& session) {
   mixer.times(session.synchronizations);
   for (const model::Measurement& result : session.measurements) {
     mixer.number(std::uint64_t{result.kernel_name});
-    for (const model::MetricValue& value : result.values) mixer.number(value.value);
+    for (const model::MetricValue& value : result.values)
+      mixer.number(value.value);
   }
   add_summary(session, mixer);
   add_allocators(session.allocators, mixer);

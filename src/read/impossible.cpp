@@ -25,11 +25,14 @@ class Impossible {
     each_kind([this](const auto& works, std::size_t from) { count(works, from); });
     const auto few = static_cast<std::uint64_t>(kFewShare * static_cast<double>(called_));
     clock_is_off_ = counts_[kBeforeCall] > std::max<std::uint64_t>(few, 1);
-    if (clock_is_off_) counts_[kBeforeCall] = 0;
-    if (counts_ == std::array<std::uint64_t, 3>{}) return;
+    if (clock_is_off_)
+      counts_[kBeforeCall] = 0;
+    if (counts_ == std::array<std::uint64_t, 3>{})
+      return;
     each_kind([this](auto& works, std::size_t from) { remove(works, from); });
     for (std::size_t reason = 0; reason < counts_.size(); ++reason) {
-      if (counts_[reason] == 0) continue;
+      if (counts_[reason] == 0)
+        continue;
       session_.losses.push_back({"impossible_time", counts_[reason], where + kDetails[reason]});
     }
   }
@@ -45,10 +48,13 @@ class Impossible {
 
   template <class Work>
   [[nodiscard]] Case case_of(const Work& work) const {
-    if (work.end_ns < work.start_ns) return kEndsBeforeStart;
+    if (work.end_ns < work.start_ns)
+      return kEndsBeforeStart;
     const bool outside = work.start_ns < recorded_.begin_ns || work.end_ns > recorded_.end_ns;
-    if (outside) return kOutside;
-    if (work.launch == model::kNone || clock_is_off_) return kPossible;
+    if (outside)
+      return kOutside;
+    if (work.launch == model::kNone || clock_is_off_)
+      return kPossible;
     const std::int64_t call_ns = session_.launches[work.launch].start_ns;
     return work.start_ns < call_ns - kClockError_ns ? kBeforeCall : kPossible;
   }
@@ -56,9 +62,11 @@ class Impossible {
   template <class Work>
   void count(const std::vector<Work>& works, std::size_t from) {
     for (std::size_t i = from; i < works.size(); ++i) {
-      if (works[i].launch != model::kNone) ++called_;
+      if (works[i].launch != model::kNone)
+        ++called_;
       const Case found = case_of(works[i]);
-      if (found != kPossible) ++counts_[found];
+      if (found != kPossible)
+        ++counts_[found];
     }
   }
 
@@ -79,7 +87,9 @@ class Impossible {
 
 }  // namespace
 
-void drop_impossible_work(model::Session& session, const FirstWork& first, RecordedTime recorded,
+void drop_impossible_work(model::Session& session,
+                          const FirstWork& first,
+                          RecordedTime recorded,
                           const std::string& where) {
   Impossible(session, first, recorded).drop(where);
 }

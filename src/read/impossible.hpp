@@ -34,7 +34,9 @@ struct RecordedTime {
 
 /// Removes such work, and adds a loss for each of the three cases. After work is linked to its
 /// calls. `where` stands before the details. O(n).
-void drop_impossible_work(model::Session& session, const FirstWork& first, RecordedTime recorded,
+void drop_impossible_work(model::Session& session,
+                          const FirstWork& first,
+                          RecordedTime recorded,
                           const std::string& where);
 
 }  // namespace rangescope::read

@@ -23,7 +23,8 @@ constexpr RecordedTime kAll = {0, 100'000'000};
 std::uint64_t lost(const model::Session& session, std::string_view what) {
   for (const model::Loss& loss : session.losses) {
     EXPECT_EQ(loss.kind.id(), "impossible_time");
-    if (loss.detail.find(what) != std::string::npos) return loss.count;
+    if (loss.detail.find(what) != std::string::npos)
+      return loss.count;
   }
   return 0;
 }

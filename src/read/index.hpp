@@ -51,7 +51,8 @@ class Placed {
   /// is none.
   std::uint32_t of(const Item& item) {
     for (; seen_ < items_.size(); ++seen_)
-      if (numbers_.number(key_of(items_[seen_])) == places_.size()) places_.push_back(seen_);
+      if (numbers_.number(key_of(items_[seen_])) == places_.size())
+        places_.push_back(seen_);
     const std::uint32_t number = numbers_.number(key_of(item));
     if (number == places_.size()) {
       places_.push_back(seen_++);
@@ -83,7 +84,8 @@ struct Index {
   std::uint32_t kernel_name(std::string_view demangled) {
     const model::StringId name = strings.intern(demangled);
     const auto [at, fresh] = plain_.try_emplace(name, 0);
-    if (!fresh) return at->second;
+    if (!fresh)
+      return at->second;
     const std::string_view shorter = model::short_kernel_name(demangled);
     return at->second =
                kernel_names.of({name, shorter.empty() ? name : strings.intern(shorter), 0});

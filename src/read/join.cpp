@@ -59,15 +59,20 @@ class Appender {
     return static_cast<std::uint32_t>(v.size());
   }
   static void add(std::uint32_t& index, std::uint32_t offset) {
-    if (index != kNone) index += offset;
+    if (index != kNone)
+      index += offset;
   }
   void move_time(std::int64_t& at) const {
-    if (at != kOpen) at += shift_;
+    if (at != kOpen)
+      at += shift_;
   }
   model::StringId text(model::StringId id) {
-    if (id == 0) return 0;
-    if (texts_.size() <= id) texts_.resize(id + 1, 0);
-    if (texts_[id] == 0) texts_[id] = to_.strings.intern(from_.strings.view(id));
+    if (id == 0)
+      return 0;
+    if (texts_.size() <= id)
+      texts_.resize(id + 1, 0);
+    if (texts_[id] == 0)
+      texts_[id] = to_.strings.intern(from_.strings.view(id));
     return texts_[id];
   }
 
@@ -80,36 +85,55 @@ class Appender {
   /// everywhere.
   template <class T>
   void place(T& item) {
-    if constexpr (requires { item.process; }) item.process = at(processes_, item.process);
-    if constexpr (requires { item.thread; }) item.thread = at(threads_, item.thread);
-    if constexpr (requires { item.end_thread; }) item.end_thread = at(threads_, item.end_thread);
-    if constexpr (requires { item.free_thread; }) add_thread(item.free_thread);
-    if constexpr (requires { item.domain; }) item.domain = domains_[item.domain];
-    if constexpr (requires { item.range; }) item.range += ranges_;
-    if constexpr (requires { item.attributes; }) add(item.attributes, attributes_);
-    if constexpr (requires { item.device; }) item.device = at(devices_, item.device);
-    if constexpr (requires { item.stream; }) item.stream = at(streams_, item.stream);
-    if constexpr (requires { item.launch; }) add(item.launch, launches_);
-    if constexpr (requires { item.graph_node; }) add(item.graph_node, nodes_);
-    if constexpr (requires { item.captured_path; }) add(item.captured_path, paths_);
-    if constexpr (requires { item.kernel_name; }) add(item.kernel_name, names_);
-    if constexpr (requires { item.at_ns; }) move_time(item.at_ns);
-    if constexpr (requires { item.start_ns; }) move_time(item.start_ns), move_time(item.end_ns);
+    if constexpr (requires { item.process; })
+      item.process = at(processes_, item.process);
+    if constexpr (requires { item.thread; })
+      item.thread = at(threads_, item.thread);
+    if constexpr (requires { item.end_thread; })
+      item.end_thread = at(threads_, item.end_thread);
+    if constexpr (requires { item.free_thread; })
+      add_thread(item.free_thread);
+    if constexpr (requires { item.domain; })
+      item.domain = domains_[item.domain];
+    if constexpr (requires { item.range; })
+      item.range += ranges_;
+    if constexpr (requires { item.attributes; })
+      add(item.attributes, attributes_);
+    if constexpr (requires { item.device; })
+      item.device = at(devices_, item.device);
+    if constexpr (requires { item.stream; })
+      item.stream = at(streams_, item.stream);
+    if constexpr (requires { item.launch; })
+      add(item.launch, launches_);
+    if constexpr (requires { item.graph_node; })
+      add(item.graph_node, nodes_);
+    if constexpr (requires { item.captured_path; })
+      add(item.captured_path, paths_);
+    if constexpr (requires { item.kernel_name; })
+      add(item.kernel_name, names_);
+    if constexpr (requires { item.at_ns; })
+      move_time(item.at_ns);
+    if constexpr (requires { item.start_ns; })
+      move_time(item.start_ns), move_time(item.end_ns);
     if constexpr (std::is_same_v<T, model::Kernel>)
       item.name += names_;
     else if constexpr (requires { item.name; })
       item.name = text(item.name);
-    if constexpr (requires { item.shape; }) item.shape = at(shapes_, item.shape);
-    if constexpr (requires { item.text; }) item.text = text(item.text);
+    if constexpr (requires { item.shape; })
+      item.shape = at(shapes_, item.shape);
+    if constexpr (requires { item.text; })
+      item.text = text(item.text);
     if constexpr (requires { item.uuid; })
-      for (model::StringId* id : {&item.uuid, &item.pci_bus, &item.chip}) *id = text(*id);
+      for (model::StringId* id : {&item.uuid, &item.pci_bus, &item.chip})
+        *id = text(*id);
     if constexpr (requires { item.mangled; })
       for (model::StringId* id : {&item.demangled, &item.short_name, &item.mangled})
         *id = text(*id);
   }
   template <class T>
   void append(std::vector<T>& from, std::vector<T>& to) {
-    for (T& item : from) place(item);
+    for (T& item : from)
+      place(item);
     move(from, to);
   }
   template <auto... Member>
@@ -119,7 +143,9 @@ class Appender {
 
   /// What a process of both has is listed once.
   template <class T, class Same>
-  void lay(std::vector<T>& from, std::vector<T>& to, std::vector<std::uint32_t>& places,
+  void lay(std::vector<T>& from,
+           std::vector<T>& to,
+           std::vector<std::uint32_t>& places,
            const Same& same) {
     for (T& item : from) {
       place(item);
@@ -128,7 +154,8 @@ class Appender {
                same(item, other);
       });
       places.push_back(static_cast<std::uint32_t>(same_item - to.begin()));
-      if (same_item == to.end()) to.push_back(item);
+      if (same_item == to.end())
+        to.push_back(item);
     }
   }
 
@@ -143,7 +170,8 @@ class Appender {
       const bool timed = candidate.end_ns > candidate.start_ns && process.end_ns > process.start_ns;
       const bool apart =
           timed && (process.start_ns >= candidate.end_ns || process.end_ns <= candidate.start_ns);
-      if (alike && (results_ || (apart && aligned_ && process.pid != 0))) return i;
+      if (alike && (results_ || (apart && aligned_ && process.pid != 0)))
+        return i;
     }
     return results_ ? 0 : count(to_.processes);
   }
@@ -154,7 +182,8 @@ class Appender {
     constexpr std::int64_t kLengths = 10, kLeast_ns = 10'000'000'000;
     const std::int64_t begin = from_.begin_ns + shift_, end = from_.end_ns + shift_;
     const std::int64_t gap = std::max(begin - to_.end_ns, to_.begin_ns - end);
-    if (gap < kLeast_ns || gap / kLengths < to_.end_ns - to_.begin_ns + end - begin) return 0;
+    if (gap < kLeast_ns || gap / kLengths < to_.end_ns - to_.begin_ns + end - begin)
+      return 0;
     return has_common_process() ? 0 : gap;
   }
 
@@ -171,7 +200,8 @@ class Appender {
   /// Real end of the last capture of `to_`, on its clock: that of captures of one run lacks the
   /// time between them.
   [[nodiscard]] std::int64_t real_end_ns() const {
-    if (to_.windows.empty()) return to_.end_ns;
+    if (to_.windows.empty())
+      return to_.end_ns;
     const model::Window &first = to_.windows.front(), &last = to_.windows.back();
     return to_.begin_ns + last.after_ns - first.after_ns + last.length_ns;
   }
@@ -185,9 +215,11 @@ class Appender {
   /// Whether rangescope recorded both, in run folders of their own: processes of one run have one.
   /// The runs of one job are one recording.
   [[nodiscard]] bool are_runs_of_their_own() const {
-    if (!has_own_captures(to_) || !has_own_captures(from_) || has_common_process()) return false;
+    if (!has_own_captures(to_) || !has_own_captures(from_) || has_common_process())
+      return false;
     const auto is_of_a_job = [](const model::Process& process) { return process.run != 0; };
-    if (std::ranges::any_of(from_.processes, is_of_a_job)) return false;
+    if (std::ranges::any_of(from_.processes, is_of_a_job))
+      return false;
     const auto folder_of = [](const model::Source& source) {
       return std::filesystem::path(source.path).parent_path();
     };
@@ -200,13 +232,15 @@ class Appender {
   /// ran after the other. Between the processes of one run it is time of the run.
   [[nodiscard]] std::int64_t unrecorded_ns() const {
     const bool has_captures = has_own_captures(to_) || has_own_captures(from_);
-    if (has_captures && !are_runs_of_their_own()) return 0;
+    if (has_captures && !are_runs_of_their_own())
+      return 0;
     return std::max<std::int64_t>(0, from_.begin_ns + shift_ - real_end_ns());
   }
 
   /// Puts a later recording right behind the ones before it: the time between is in no share.
   void leave_out_unrecorded(std::int64_t gap) {
-    if (to_.windows.empty()) to_.windows.push_back({1, 0, to_.end_ns - to_.begin_ns});
+    if (to_.windows.empty())
+      to_.windows.push_back({1, 0, to_.end_ns - to_.begin_ns});
     const std::int64_t begin_ns = from_.begin_ns + shift_;
     const std::int64_t after_ns = to_.windows.front().after_ns + begin_ns - to_.begin_ns;
     to_.windows.push_back({count(to_.windows) + 1, after_ns, from_.end_ns - from_.begin_ns});
@@ -219,7 +253,8 @@ class Appender {
     processes_of_to_ = count(to_.processes);
     results_ = has_timeline(to_) && !has_timeline(from_) && !to_.processes.empty();
     aligned_ = to_.clock.anchor_unix_ns != 0 && from_.clock.anchor_unix_ns != 0;
-    if (!has_timeline(from_)) return;
+    if (!has_timeline(from_))
+      return;
     if (!has_timeline(to_)) {
       to_.clock = from_.clock;
       to_.begin_ns = from_.begin_ns;
@@ -228,7 +263,8 @@ class Appender {
     }
     const auto not_aligned = [this](const std::string& why) {
       to_.losses.push_back(
-          {"clocks_not_aligned", 0,
+          {"clocks_not_aligned",
+           0,
            (from_.sources.empty() ? std::string("an input") : from_.sources[0].path) + ": " + why +
                ": durations can be compared between inputs, timestamps cannot"});
     };
@@ -259,21 +295,25 @@ class Appender {
     for (model::MetricDef& metric : from_.metrics) {
       const auto [at, added] =
           metrics.emplace(metric.name + '\n' + metric.source, count(to_.metrics));
-      if (added) to_.metrics.push_back(std::move(metric));
+      if (added)
+        to_.metrics.push_back(std::move(metric));
       metrics_.push_back(at->second);
     }
   }
 
   void machines() {
     for (model::Process process : from_.processes) {
-      for (model::StringId* id : {&process.name, &process.host, &process.run}) *id = text(*id);
+      for (model::StringId* id : {&process.name, &process.host, &process.run})
+        *id = text(*id);
       process.start_ns += shift_;
       process.end_ns += shift_;
       processes_.push_back(place_of(process));
       if (processes_.back() < to_.processes.size()) {
         model::Process& known = to_.processes[processes_.back()];
-        if (!results_) known.start_ns = std::min(known.start_ns, process.start_ns);
-        if (!results_) known.end_ns = std::max(known.end_ns, process.end_ns);
+        if (!results_)
+          known.start_ns = std::min(known.start_ns, process.start_ns);
+        if (!results_)
+          known.end_ns = std::max(known.end_ns, process.end_ns);
         continue;
       }
       to_.processes.push_back(process);
@@ -281,7 +321,9 @@ class Appender {
     for (const model::Thread& thread : from_.threads)
       threads_.push_back(
           index_.threads.of({at(processes_, thread.process), thread.tid, text(thread.name)}));
-    lay(from_.devices, to_.devices, devices_,
+    lay(from_.devices,
+        to_.devices,
+        devices_,
         [this](const model::Device& a, const model::Device& b) {
           const bool unsaid = results_ && (a.uuid == 0 || b.uuid == 0);  // ncu tells no UUID
           return a.ordinal == b.ordinal && (a.uuid == b.uuid || (unsaid && a.name == b.name));
@@ -299,31 +341,47 @@ class Appender {
     nodes_ = count(to_.graph_nodes);
     paths_ = count(to_.captured_paths);
     names_ = count(to_.kernel_names);
-    append<&Session::attributes, &Session::projections, &Session::payload_fields,
-           &Session::unlisted, &Session::unlisted_inside, &Session::open_spans, &Session::ranges,
-           &Session::marks, &Session::launches, &Session::kernel_names>();
+    append<&Session::attributes,
+           &Session::projections,
+           &Session::payload_fields,
+           &Session::unlisted,
+           &Session::unlisted_inside,
+           &Session::open_spans,
+           &Session::ranges,
+           &Session::marks,
+           &Session::launches,
+           &Session::kernel_names>();
     // Equal launch configurations are one, so that a report can count those that differ.
     for (const model::KernelShape& shape : from_.kernel_shapes)
       shapes_.push_back(index_.shapes.of(shape));
     for (auto& path : from_.captured_paths)
-      for (model::OpenRange& range : path) place(range);
+      for (model::OpenRange& range : path)
+        place(range);
     move(from_.captured_paths, to_.captured_paths);
-    append<&Session::graph_nodes, &Session::kernels, &Session::copies, &Session::memsets,
-           &Session::synchronizations, &Session::graph_launches, &Session::event_calls,
+    append<&Session::graph_nodes,
+           &Session::kernels,
+           &Session::copies,
+           &Session::memsets,
+           &Session::synchronizations,
+           &Session::graph_launches,
+           &Session::event_calls,
            &Session::memory_events>();
     to_.unrecorded.kernels |= from_.unrecorded.kernels;
     to_.unrecorded.copies |= from_.unrecorded.copies;
     to_.unrecorded.calls |= from_.unrecorded.calls;
     append(from_.gpu_pauses, to_.gpu_pauses);
     for (model::CounterWait& wait : from_.counter_waits)
-      for (model::StringId& name : wait.path) name = text(name);
+      for (model::StringId& name : wait.path)
+        name = text(name);
     append(from_.counter_waits, to_.counter_waits);
   }
 
   void results() {
     for (model::Measurement& result : from_.measurements) {
-      for (model::OpenRange& range : result.ranges) place(range);
-      for (model::MetricValue& value : result.values) value.metric = metrics_[value.metric];
+      for (model::OpenRange& range : result.ranges)
+        place(range);
+      for (model::MetricValue& value : result.values)
+        value.metric = metrics_[value.metric];
     }
     append(from_.measurements, to_.measurements);
     for (model::SampleStream& samples : from_.samples) {
@@ -331,8 +389,10 @@ class Appender {
       if (samples.other_clock) {
         move_time(samples.offset_ns);
       } else {
-        for (std::int64_t& start_ns : samples.start_ns) move_time(start_ns);
-        for (std::int64_t& end_ns : samples.end_ns) move_time(end_ns);
+        for (std::int64_t& start_ns : samples.start_ns)
+          move_time(start_ns);
+        for (std::int64_t& end_ns : samples.end_ns)
+          move_time(end_ns);
       }
       to_.samples.push_back(std::move(samples));
     }
@@ -342,14 +402,17 @@ class Appender {
     for (model::RangeSummary& row : summary.ranges)
       row.domain = text(row.domain), row.name = text(row.name);
     for (model::KernelSummary& row : summary.kernels)
-      for (model::StringId* id : {&row.domain, &row.range, &row.name}) *id = text(*id);
-    for (model::CallSummary& row : summary.calls) row.name = text(row.name);
+      for (model::StringId* id : {&row.domain, &row.range, &row.name})
+        *id = text(*id);
+    for (model::CallSummary& row : summary.calls)
+      row.name = text(row.name);
     move(summary.ranges, to_.summary.ranges);
     move(summary.kernels, to_.summary.kernels);
     move(summary.copies, to_.summary.copies);
     move(summary.calls, to_.summary.calls);
     for (auto& [name, path] : summary.paths) {
-      for (model::StringId& each : path) each = text(each);
+      for (model::StringId& each : path)
+        each = text(each);
       to_.summary.paths.emplace(text(name), std::move(path));
     }
   }
@@ -358,14 +421,18 @@ class Appender {
   void mark_recordings() {
     // Those of the first recording have never been joined.
     for (model::CpuThread& thread : to_.cpu.threads)
-      if (thread.recorded_with == kNone && !to_.processes.empty()) thread.recorded_with = 0;
-    if (processes_.empty()) return;
-    for (model::CpuThread& thread : from_.cpu.threads) thread.recorded_with = processes_.front();
+      if (thread.recorded_with == kNone && !to_.processes.empty())
+        thread.recorded_with = 0;
+    if (processes_.empty())
+      return;
+    for (model::CpuThread& thread : from_.cpu.threads)
+      thread.recorded_with = processes_.front();
   }
 
   void cpu() {
     model::CpuProfile &from = from_.cpu, &to = to_.cpu;
-    if (from.interval_ns == 0) return;
+    if (from.interval_ns == 0)
+      return;
     if (to.interval_ns == 0) {
       to.interval_ns = from.interval_ns;
       to.unwinding = from.unwinding;
@@ -388,17 +455,26 @@ class Appender {
       thread.name = text(thread.name);
     }
     for (model::CpuFrame& frame : from.frames)
-      for (model::StringId* id : {&frame.name, &frame.file, &frame.module}) *id = text(*id);
-    for (model::CpuStack& stack : from.stacks) add(stack.parent, stacks), stack.frame += frames;
-    for (model::CpuLine& line : from.lines) line.frame += frames;
-    for (model::CpuCounter& counter : from.counters) counter.name = text(counter.name);
+      for (model::StringId* id : {&frame.name, &frame.file, &frame.module})
+        *id = text(*id);
+    for (model::CpuStack& stack : from.stacks)
+      add(stack.parent, stacks), stack.frame += frames;
+    for (model::CpuLine& line : from.lines)
+      line.frame += frames;
+    for (model::CpuCounter& counter : from.counters)
+      counter.name = text(counter.name);
     const auto shift = [&](auto& item) {
       item.thread += threads;
-      if constexpr (requires { item.at_ns; }) move_time(item.at_ns);
-      if constexpr (requires { item.start_ns; }) move_time(item.start_ns), move_time(item.end_ns);
-      if constexpr (requires { item.stack; }) add(item.stack, stacks);
-      if constexpr (requires { item.holder; }) add(item.holder, threads);
-      if constexpr (requires { item.counter; }) item.counter += counters;
+      if constexpr (requires { item.at_ns; })
+        move_time(item.at_ns);
+      if constexpr (requires { item.start_ns; })
+        move_time(item.start_ns), move_time(item.end_ns);
+      if constexpr (requires { item.stack; })
+        add(item.stack, stacks);
+      if constexpr (requires { item.holder; })
+        add(item.holder, threads);
+      if constexpr (requires { item.counter; })
+        item.counter += counters;
     };
     std::ranges::for_each(from.samples, shift);
     std::ranges::for_each(from.waits, shift);
@@ -406,17 +482,26 @@ class Appender {
     to.unwatched = std::max(to.unwatched, from.unwatched);
     const auto move_all = [&](auto... members) { (move(from.*members, to.*members), ...); };
     using Cpu = model::CpuProfile;
-    move_all(&Cpu::threads, &Cpu::frames, &Cpu::stacks, &Cpu::samples, &Cpu::waits, &Cpu::lines,
-             &Cpu::counters, &Cpu::counts);
+    move_all(&Cpu::threads,
+             &Cpu::frames,
+             &Cpu::stacks,
+             &Cpu::samples,
+             &Cpu::waits,
+             &Cpu::lines,
+             &Cpu::counters,
+             &Cpu::counts);
   }
 
   void allocators() {
     const auto place_at = [this](auto& item) {
       place(item);
-      if constexpr (requires { item.first_ns; }) move_time(item.first_ns), move_time(item.last_ns);
+      if constexpr (requires { item.first_ns; })
+        move_time(item.first_ns), move_time(item.last_ns);
     };
-    append_allocators(std::move(from_.allocators), to_.allocators, place_at,
-                      [this](model::StringId id) { return text(id); });
+    append_allocators(
+        std::move(from_.allocators), to_.allocators, place_at, [this](model::StringId id) {
+          return text(id);
+        });
   }
 
   Session& to_;
@@ -449,14 +534,16 @@ class Matcher {
       if (s_.measurements[i].scope == model::MeasuredScope::kKernel)
         wanted_[key_of(s_.measurements[i].ranges)];
     }
-    if (wanted_.empty() || s_.kernels.empty()) return;
+    if (wanted_.empty() || s_.kernels.empty())
+      return;
     sweep();
     std::map<std::string, std::size_t> at;
     std::vector<std::string> unmet;
     std::uint64_t missed = 0;
     for (std::size_t i = first_; i < s_.measurements.size(); ++i) {
       model::Measurement& result = s_.measurements[i];
-      if (result.scope != model::MeasuredScope::kKernel || result.kernel_name == kNone) continue;
+      if (result.scope != model::MeasuredScope::kKernel || result.kernel_name == kNone)
+        continue;
       const std::string key = key_of(result.ranges);
       const std::vector<Place>& places = wanted_[key];
       std::size_t& next = at[key];
@@ -465,7 +552,8 @@ class Matcher {
       };
       auto found =
           std::find_if(places.begin() + static_cast<std::ptrdiff_t>(std::min(next, places.size())),
-                       places.end(), same);
+                       places.end(),
+                       same);
       if (found == places.end())
         found = std::ranges::find_if(places, same);  // more rounds than in the timeline
       if (found == places.end()) {
@@ -486,7 +574,8 @@ class Matcher {
       result.kernel_name = kernel.name;
     }
     if (missed > 0) {
-      s_.losses.push_back({"unjoined_results", missed,
+      s_.losses.push_back({"unjoined_results",
+                           missed,
                            "results of ncu for kernels that the timeline lacks: " +
                                base::join(unmet, ", ") + (missed > unmet.size() ? " ..." : "")});
     }
@@ -498,7 +587,8 @@ class Matcher {
   std::string key_of(const Ranges& ranges) {
     std::map<std::string_view, std::string> stacks;
     for (const model::OpenRange& range : ranges) {
-      if (range.kind != model::RangeKind::kPushPop) continue;
+      if (range.kind != model::RangeKind::kPushPop)
+        continue;
       std::string& stack = stacks[s_.strings.view(s_.domains[range.domain].name)];
       stack += stack.empty() ? "" : " > ";
       stack += s_.strings.view(range.name);
@@ -506,7 +596,8 @@ class Matcher {
     std::string key;
     for (const auto& [domain, stack] : stacks) {
       key += key.empty() ? "" : "; ";
-      if (!domain.empty()) key.append(domain).append("@");
+      if (!domain.empty())
+        key.append(domain).append("@");
       key += stack;
     }
     return key;
@@ -514,7 +605,8 @@ class Matcher {
 
   bool same_kernel(std::uint32_t a, std::uint32_t b) const {
     const model::KernelName &x = s_.kernel_names[a], &y = s_.kernel_names[b];
-    if (x.short_name != 0 && x.short_name == y.short_name) return true;
+    if (x.short_name != 0 && x.short_name == y.short_name)
+      return true;
     return x.demangled != 0 && x.demangled == y.demangled;
   }
 
@@ -523,18 +615,21 @@ class Matcher {
   void sweep() {
     std::vector<std::uint32_t> kernels;
     for (std::uint32_t i = 0; i < s_.kernels.size(); ++i) {
-      if (s_.kernels[i].launch != kNone) kernels.push_back(i);
+      if (s_.kernels[i].launch != kNone)
+        kernels.push_back(i);
     }
     const auto call = [&](std::uint32_t kernel) -> const model::Launch& {
       return s_.launches[s_.kernels[kernel].launch];
     };
     std::ranges::stable_sort(kernels, [&](std::uint32_t a, std::uint32_t b) {
       const model::Launch &x = call(a), &y = call(b);
-      if (x.start_ns != y.start_ns) return x.start_ns < y.start_ns;
+      if (x.start_ns != y.start_ns)
+        return x.start_ns < y.start_ns;
       return s_.kernels[a].start_ns < s_.kernels[b].start_ns;
     });
     std::map<std::uint32_t, std::vector<std::uint32_t>> by_thread;
-    for (const std::uint32_t kernel : kernels) by_thread[call(kernel).thread].push_back(kernel);
+    for (const std::uint32_t kernel : kernels)
+      by_thread[call(kernel).thread].push_back(kernel);
     std::vector<std::uint32_t> ordinals(s_.ranges.size() + s_.threads.size());
     for (auto& [thread, ranges] : OpenRanges::of(s_, by_thread)) {
       std::vector<Place>* places = nullptr;
@@ -550,7 +645,8 @@ class Matcher {
         }
         std::uint32_t& ordinal =
             ordinals[ranges.open().empty() ? s_.ranges.size() + thread : ranges.open().back()];
-        if (places != nullptr) places->push_back({kernel, ordinal, s_.threads[thread].process});
+        if (places != nullptr)
+          places->push_back({kernel, ordinal, s_.threads[thread].process});
         ++ordinal;
       }
     }
@@ -566,7 +662,8 @@ class Matcher {
 void bring_home(Session& s, std::size_t first) {
   std::unordered_map<model::StringId, std::uint32_t> home;
   for (const model::Range& range : s.ranges) {
-    if (range.thread < s.threads.size()) home.emplace(range.name, s.threads[range.thread].process);
+    if (range.thread < s.threads.size())
+      home.emplace(range.name, s.threads[range.thread].process);
   }
   for (std::size_t i = first; i < s.measurements.size(); ++i) {
     model::Measurement& result = s.measurements[i];
@@ -578,13 +675,15 @@ void bring_home(Session& s, std::size_t first) {
 }  // namespace
 
 bool has_timeline(const Session& s) {
-  if (!s.allocators.empty()) return true;
+  if (!s.allocators.empty())
+    return true;
   return !s.ranges.empty() || !s.launches.empty() || !s.kernels.empty() || !s.marks.empty() ||
          !s.windows.empty();
 }
 
 Session join(std::vector<Session> sessions) {
-  if (sessions.empty()) return {};
+  if (sessions.empty())
+    return {};
   // Timelines first, so that results find theirs.
   std::stable_partition(sessions.begin(), sessions.end(), has_timeline);
   Session all = std::move(sessions.front());
@@ -593,7 +692,8 @@ Session join(std::vector<Session> sessions) {
     const std::size_t first = all.measurements.size();
     const bool results_only = timeline && !has_timeline(sessions[i]);
     Appender(all, sessions[i]).run();
-    if (!results_only) continue;
+    if (!results_only)
+      continue;
     bring_home(all, first);
     Matcher(all, first).run();
   }
@@ -602,7 +702,8 @@ Session join(std::vector<Session> sessions) {
 
 void join_to(std::optional<Session>& session, Session more) {
   std::vector<Session> all;
-  if (session) all.push_back(std::move(*session));
+  if (session)
+    all.push_back(std::move(*session));
   all.push_back(std::move(more));
   session = all.size() == 1 ? std::move(all.front()) : join(std::move(all));
 }

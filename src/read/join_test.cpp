@@ -53,7 +53,8 @@ model::Session timeline() {
 model::Measurement result(model::Session& s, std::string_view range, std::uint32_t kernel) {
   model::Measurement out;
   out.kernel_name = kernel;
-  if (!range.empty()) out.ranges.push_back({.name = s.strings.intern(range)});
+  if (!range.empty())
+    out.ranges.push_back({.name = s.strings.intern(range)});
   out.values.push_back({0, 1.5});
   return out;
 }
@@ -187,7 +188,8 @@ model::Session three_programs(const std::array<std::string, 3>& folders, bool of
     capture.clock.anchor_unix_ns = 1'000'000 + i * kMinute_ns;
     capture.end_ns = 10 * kSecond_ns;
     capture.processes[0].pid = 7 + i;
-    if (of_a_job) capture.processes[0].run = capture.strings.intern(folders[i]);
+    if (of_a_job)
+      capture.processes[0].run = capture.strings.intern(folders[i]);
     const std::string file = folders[i] + "/native/" + std::to_string(7 + i) + ".rstrace";
     capture.sources.push_back({file, "rangescope capture", {}, {}, model::Maker::kRangescope});
   }
@@ -243,7 +245,8 @@ model::Session both(model::Session first, model::Session second) {
 TEST(Join, ResultsAreOfTheProgramThatTheTimelineShows) {
   const model::Session all = both(timeline(), results());
   EXPECT_EQ(all.processes.size(), 1u);
-  for (const model::Measurement& result : all.measurements) EXPECT_EQ(result.process, 0u);
+  for (const model::Measurement& result : all.measurements)
+    EXPECT_EQ(result.process, 0u);
 }
 
 TEST(Join, FilesOfOneRecordingHaveOneProcess) {

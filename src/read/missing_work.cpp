@@ -14,8 +14,12 @@ namespace {
 bool starts_kernels(const model::Session& session, const model::Launch& launch) {
   if (launch.kind == model::LaunchKind::kKernel || launch.kind == model::LaunchKind::kGraph)
     return true;
-  constexpr std::string_view kCalls[] = {"cudaLaunch",    "cudaGraphLaunch", "cuLaunch",
-                                         "cuGraphLaunch", "hipLaunchKernel", "hipGraphLaunch",
+  constexpr std::string_view kCalls[] = {"cudaLaunch",
+                                         "cudaGraphLaunch",
+                                         "cuLaunch",
+                                         "cuGraphLaunch",
+                                         "hipLaunchKernel",
+                                         "hipGraphLaunch",
                                          "hipExtLaunch"};
   const std::string_view name = session.strings.view(launch.name);
   return std::ranges::any_of(kCalls, [&](std::string_view call) { return name.starts_with(call); });
@@ -31,11 +35,13 @@ bool is_own_capture(const model::Session& session) {
 void note_missing_work(model::Session& session) {
   const bool has_work = !session.kernels.empty() || !session.graph_launches.empty() ||
                         !session.copies.empty() || !session.memsets.empty();
-  if (has_work || session.unrecorded.kernels || is_own_capture(session)) return;
+  if (has_work || session.unrecorded.kernels || is_own_capture(session))
+    return;
   std::uint64_t launches = 0;
   for (const model::Launch& launch : session.launches)
     launches += starts_kernels(session, launch) ? 1 : 0;
-  if (launches == 0) return;
+  if (launches == 0)
+    return;
   session.unrecorded.kernels = session.unrecorded.copies = true;
   std::string detail = base::counted(launches, "launch call");
   detail += " and no kernel: the recording has the CPU's side alone, GPU times are unknown";

@@ -16,11 +16,14 @@ bool is_digit(char c) {
 /// space, narrow no-break space, right quote, and the lone byte that ncu 2020.3 leaves of a narrow
 /// space. Bytes of it, 0 for none.
 std::size_t blank_at(std::string_view text) {
-  if (text.empty()) return 0;
-  if (text.front() == ' ' || text.front() == '\'') return 1;
+  if (text.empty())
+    return 0;
+  if (text.front() == ' ' || text.front() == '\'')
+    return 1;
   for (const std::string_view blank :
        {"\xe2\x80\xaf", "\xe2\x80\x89", "\xe2\x80\x99", "\xc2\xa0"}) {
-    if (text.starts_with(blank)) return blank.size();
+    if (text.starts_with(blank))
+      return blank.size();
   }
   return (static_cast<unsigned char>(text.front()) == 0xe2 ||
           static_cast<unsigned char>(text.front()) == 0xa0)
@@ -37,7 +40,8 @@ std::optional<std::string> essence(std::string_view cell) {
     if (is_digit(c)) {
       digits = true;
     } else if (c == '.' || c == ',') {
-      if (exponent) return std::nullopt;
+      if (exponent)
+        return std::nullopt;
     } else if ((c == '-' || c == '+') && (i == 0 || cell[i - 1] == 'e' || cell[i - 1] == 'E')) {
     } else if ((c == 'e' || c == 'E') && digits && !exponent) {
       exponent = true;
@@ -50,7 +54,8 @@ std::optional<std::string> essence(std::string_view cell) {
     out += c;
     ++i;
   }
-  if (!digits) return std::nullopt;
+  if (!digits)
+    return std::nullopt;
   return out;
 }
 
@@ -61,24 +66,30 @@ void PointGuess::see(std::string_view cell, std::uint64_t line) {
       (dot_line_ != 0 && comma_line_ != 0 && groups_line_ != 0))
     return;
   const auto number = essence(cell);
-  if (!number) return;
+  if (!number)
+    return;
   const auto dots = std::ranges::count(*number, '.'), commas = std::ranges::count(*number, ',');
   const auto decide = [&](char point) {
     std::uint64_t& first_line = point == '.' ? dot_line_ : comma_line_;
-    if (first_line == 0) first_line = line;
+    if (first_line == 0)
+      first_line = line;
   };
-  if (dots > 0 && commas > 0) return decide(number->rfind('.') > number->rfind(',') ? '.' : ',');
+  if (dots > 0 && commas > 0)
+    return decide(number->rfind('.') > number->rfind(',') ? '.' : ',');
   const char only = dots > 0 ? '.' : ',';
   if (dots > 1) {
-    if (groups_line_ == 0) groups_line_ = line;
+    if (groups_line_ == 0)
+      groups_line_ = line;
     return;
   }
-  if (commas > 1) return decide('.');
+  if (commas > 1)
+    return decide('.');
   const std::size_t separator = number->find(only);
   const std::size_t first = number->find_first_of("0123456789");
   const std::size_t end = std::min(number->find_first_of("eE"), number->size());
   const std::size_t before = separator - std::min(first, separator), behind = end - separator - 1;
-  if (behind != 3 || before == 0 || before > 3 || (*number)[first] == '0') return decide(only);
+  if (behind != 3 || before == 0 || before > 3 || (*number)[first] == '0')
+    return decide(only);
   if (open_line_ == 0) {
     open_line_ = line;
     open_cell_ = cell;
@@ -86,19 +97,23 @@ void PointGuess::see(std::string_view cell, std::uint64_t line) {
 }
 
 Point PointGuess::point() const {
-  if (dot_line_ != 0) return groups_line_ != 0 ? Point::kMixed : Point::kDot;
-  if (comma_line_ != 0 || groups_line_ != 0) return Point::kComma;
+  if (dot_line_ != 0)
+    return groups_line_ != 0 ? Point::kMixed : Point::kDot;
+  if (comma_line_ != 0 || groups_line_ != 0)
+    return Point::kComma;
   return open_line_ == 0 ? Point::kDot : Point::kUnknown;
 }
 
 std::optional<double> parse_number(std::string_view cell, Point point) {
   if (point == Point::kMixed) {
     const auto number = essence(cell);
-    if (!number) return std::nullopt;
+    if (!number)
+      return std::nullopt;
     const auto dots = std::ranges::count(*number, '.'), commas = std::ranges::count(*number, ',');
     const std::size_t last = number->find_last_of(".,");
     const bool three = last != std::string::npos && number->size() - last == 4;
-    if (commas > 0) return commas == 1 && !three ? parse_number(cell, Point::kComma) : std::nullopt;
+    if (commas > 0)
+      return commas == 1 && !three ? parse_number(cell, Point::kComma) : std::nullopt;
     const bool group = dots == 1 && three && last > 0 && last <= 4 && number->front() != '0';
     return parse_number(cell, dots > 1 || group ? Point::kComma : Point::kDot);
   }
@@ -108,9 +123,11 @@ std::optional<double> parse_number(std::string_view cell, Point point) {
 
 std::optional<std::string> plain_number(std::string_view cell, Point point) {
   const auto number = essence(cell);
-  if (!number) return std::nullopt;
+  if (!number)
+    return std::nullopt;
   char decimal = '.', thousands = ',';
-  if (point == Point::kComma) std::swap(decimal, thousands);
+  if (point == Point::kComma)
+    std::swap(decimal, thousands);
   const std::size_t whole_end = std::min(number->find(decimal), number->size());
   std::string plain;
   std::size_t group = 0;
@@ -118,16 +135,19 @@ std::optional<std::string> plain_number(std::string_view cell, Point point) {
   for (std::size_t i = 0; i < number->size(); ++i) {
     const char c = (*number)[i];
     if (c == thousands) {
-      if (i > whole_end || (grouped && group != 3) || group == 0 || group > 3) return std::nullopt;
+      if (i > whole_end || (grouped && group != 3) || group == 0 || group > 3)
+        return std::nullopt;
       grouped = true;
       group = 0;
     } else {
-      if (i == whole_end && grouped && group != 3) return std::nullopt;
+      if (i == whole_end && grouped && group != 3)
+        return std::nullopt;
       group += i < whole_end && is_digit(c) ? 1 : 0;
       plain += c == decimal ? '.' : c;
     }
   }
-  if (grouped && whole_end == number->size() && group != 3) return std::nullopt;
+  if (grouped && whole_end == number->size() && group != 3)
+    return std::nullopt;
   return plain;
 }
 

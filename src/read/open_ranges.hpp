@@ -22,7 +22,8 @@ class OpenRanges {
                                                               const Threads& threads,
                                                               const Wanted& wanted) {
     std::map<std::uint32_t, OpenRanges> sweeps;
-    for (const auto& [thread, any] : threads) sweeps.emplace(thread, OpenRanges(session));
+    for (const auto& [thread, any] : threads)
+      sweeps.emplace(thread, OpenRanges(session));
     for (std::uint32_t i = 0; i < session.ranges.size(); ++i) {
       if (session.ranges[i].kind != model::RangeKind::kPushPop || !wanted(session.ranges[i].domain))
         continue;

@@ -50,7 +50,8 @@ void for_each_field(std::string_view message, std::uint64_t& unknown, Take&& tak
   protozero::pbf_reader reader(message.data(), message.size());
   while (reader.next()) {
     Field field{reader};
-    if (take(field)) continue;
+    if (take(field))
+      continue;
     ++unknown;
     reader.skip();
   }
@@ -62,7 +63,8 @@ void for_each_field(std::string_view message, std::uint64_t& unknown, Take&& tak
 template <class T>
 auto number(std::uint32_t field, T& out) {
   return [field, &out](Field& at) {
-    if (at.key() != varint(field)) return false;
+    if (at.key() != varint(field))
+      return false;
     out = static_cast<T>(at.number());
     return true;
   };
@@ -70,7 +72,8 @@ auto number(std::uint32_t field, T& out) {
 template <class T>
 auto text(std::uint32_t field, T& out) {
   return [field, &out](Field& at) {
-    if (at.key() != bytes(field)) return false;
+    if (at.key() != bytes(field))
+      return false;
     out = at.text();
     return true;
   };
@@ -78,7 +81,8 @@ auto text(std::uint32_t field, T& out) {
 template <class Take>
 auto each(std::uint32_t field, Take take) {
   return [field, take](Field& at) {
-    if (at.key() != bytes(field)) return false;
+    if (at.key() != bytes(field))
+      return false;
     take(at.text());
     return true;
   };
@@ -87,7 +91,8 @@ auto each(std::uint32_t field, Take take) {
 inline auto skip(std::initializer_list<std::uint32_t> keys) {
   return [keys](Field& at) {
     for (const std::uint32_t key : keys)
-      if (at.key() == key) return at.reader.skip(), true;
+      if (at.key() == key)
+        return at.reader.skip(), true;
     return false;
   };
 }

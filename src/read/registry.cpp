@@ -63,7 +63,8 @@ const std::vector<Lookalike>& lookalikes() {
 /// The first row of `where` whose words fit; null where none does.
 const Lookalike* first_row(std::string_view where, const auto& fits) {
   for (const Lookalike& row : lookalikes())
-    if (row.where == where && fits(row.words)) return &row;
+    if (row.where == where && fits(row.words))
+      return &row;
   return nullptr;
 }
 
@@ -78,7 +79,8 @@ struct Holds {
 std::string log_text(std::string_view head, const fs::path& path) {
   const bool is_binary = head.find('\0') != std::string_view::npos;
   if (head.size() == kHead && !is_binary)
-    if (auto log = base::read_head(path, kLog)) return std::move(*log);
+    if (auto log = base::read_head(path, kLog))
+      return std::move(*log);
   return std::string(head);
 }
 
@@ -87,16 +89,20 @@ const Lookalike* lookalike_of(std::string_view head, std::string_view text, cons
   const auto matches = [&](const std::string& expression) {
     return RE2::PartialMatch(text, RE2(expression, any_bytes));
   };
-  if (const Lookalike* row = first_row("match", matches)) return row;
+  if (const Lookalike* row = first_row("match", matches))
+    return row;
   const std::string unpacked = kineto::unpacked_head(head);
   const std::string_view json = base::trim(unpacked.empty() ? head : unpacked);
-  if (json.starts_with('{') || json.starts_with('[')) return first_row("json", Holds{json});
+  if (json.starts_with('{') || json.starts_with('['))
+    return first_row("json", Holds{json});
   if (base::is_sqlite(head))
     if (const auto schema = base::read_head(path, kSchema))
-      if (const Lookalike* row = first_row("database", Holds{*schema})) return row;
+      if (const Lookalike* row = first_row("database", Holds{*schema}))
+        return row;
   const std::string name = path.filename().string();
   const auto ends_name = [&](const std::string& ending) { return name.ends_with(ending); };
-  if (const Lookalike* row = first_row("ending", ends_name)) return row;
+  if (const Lookalike* row = first_row("ending", ends_name))
+    return row;
   return first_row("begin", [&](const std::string& words) { return head.starts_with(words); });
 }
 
@@ -104,7 +110,8 @@ const Lookalike* lookalike_of(std::string_view head, std::string_view text, cons
 std::string ncu_error(std::string_view text) {
   constexpr std::size_t kLongest = 200;
   const std::size_t begin = text.find("==ERROR== ");
-  if (begin == std::string_view::npos) return {};
+  if (begin == std::string_view::npos)
+    return {};
   const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
   return ": " + base::printable(line.substr(0, kLongest));
 }
@@ -112,7 +119,8 @@ std::string ncu_error(std::string_view text) {
 std::string reader_names() {
   std::string names;
   for (const Reader* reader : readers()) {
-    if (!names.empty()) names += ", ";
+    if (!names.empty())
+      names += ", ";
     names += reader->name;
   }
   return names;
@@ -144,8 +152,10 @@ using Read = base::Result<model::Session>;
 
 /// A recording of the CPU alone says so.
 Read believed(Read session, const Options& options) {
-  if (!session) return session;
-  if (options.kernels) note_missing_work(*session);
+  if (!session)
+    return session;
+  if (options.kernels)
+    note_missing_work(*session);
   return session;
 }
 
@@ -153,9 +163,17 @@ Read believed(Read session, const Options& options) {
 
 std::span<const Reader* const> readers() {
   static constexpr const Reader* kAll[] = {
-      &native::kReader,     &nsys_sqlite::kReader, &nsys_rep::kReader, &nsys_csv::kReader,
-      &ncu_report::kReader, &ncu_csv::kReader,     &rocm::kReader,     &kineto::kReader,
-      &proton::kReader,     &xla::kReader,         &snapshot::kReader,
+      &native::kReader,
+      &nsys_sqlite::kReader,
+      &nsys_rep::kReader,
+      &nsys_csv::kReader,
+      &ncu_report::kReader,
+      &ncu_csv::kReader,
+      &rocm::kReader,
+      &kineto::kReader,
+      &proton::kReader,
+      &xla::kReader,
+      &snapshot::kReader,
   };
   return kAll;
 }
@@ -169,13 +187,16 @@ base::Result<const Reader*> find_reader(const std::filesystem::path& path) {
   if (!folder) {
     // A pipe would have to be read twice.
     if (!std::filesystem::is_regular_file(path, error))
-      return base::fail(base::Code::kNoInput, "this is not a regular file", path.string(),
+      return base::fail(base::Code::kNoInput,
+                        "this is not a regular file",
+                        path.string(),
                         "Write what it gives to a file, and name that.");
     head = TRY(base::read_head(path, kHead));
   }
   const auto bytes = std::as_bytes(std::span(head));
   for (const Reader* reader : readers()) {
-    if (reader->sniff(bytes, path)) return reader;
+    if (reader->sniff(bytes, path))
+      return reader;
   }
   return tl::make_unexpected(not_understood(head, path, folder));
 }
@@ -196,7 +217,8 @@ std::vector<std::vector<std::filesystem::path>> recordings(
       all[*found].push_back(path);
       continue;
     }
-    if (table) tables.push_back(all.size());
+    if (table)
+      tables.push_back(all.size());
     all.push_back({path});
   }
   return all;
@@ -213,7 +235,8 @@ const std::filesystem::path* whole_of(std::span<const std::filesystem::path> par
 
 base::Result<model::Session> read_recording(std::span<const std::filesystem::path> parts,
                                             const Options& options) {
-  if (parts.size() == 1) return read_any(parts.front(), options);
+  if (parts.size() == 1)
+    return read_any(parts.front(), options);
   return believed(nsys_csv::read_files(parts), options);
 }
 

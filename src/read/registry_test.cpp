@@ -155,7 +155,8 @@ TEST(Lookalikes, EveryRecordedPageOfNcu) {
   std::size_t pages = 0;
   const std::filesystem::path recorded = std::string(base::source_dir) + "/tests/golden/ncu";
   for (const auto& file : std::filesystem::directory_iterator(recorded)) {
-    if (!file.path().string().ends_with("_details.txt.zst")) continue;
+    if (!file.path().string().ends_with("_details.txt.zst"))
+      continue;
     const auto packed = base::read_file(file.path());
     ASSERT_TRUE(packed);
     const auto page = ncu_report::unpack(*packed, file.path().string());
@@ -206,7 +207,8 @@ TEST(Lookalikes, PrintedByNvprof) {
 
 TEST(Lookalikes, PrintedTablesAreFoundBehindWhatTheProgramPrinted) {
   std::string log;
-  for (int step = 0; step < 1000; ++step) log += "step " + std::to_string(step) + ", loss 0.5\n";
+  for (int step = 0; step < 1000; ++step)
+    log += "step " + std::to_string(step) + ", loss 0.5\n";
   EXPECT_EQ(answer_to(log + "     Name    Self CPU %      Self CPU    # of Calls\n"), kAverages);
   EXPECT_TRUE(
       answer_to(log).starts_with("no reader understands this: it starts with \"step 0, loss 0.5"));

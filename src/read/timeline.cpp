@@ -14,7 +14,8 @@ namespace rangescope::read {
 void add_waits_of_calls(model::Session& s) {
   std::vector<bool> recorded(s.launches.size());
   for (const model::Synchronization& wait : s.synchronizations) {
-    if (wait.launch == model::kNone) continue;
+    if (wait.launch == model::kNone)
+      continue;
     recorded[wait.launch] = true;
     s.launches[wait.launch].kind = model::LaunchKind::kSynchronize;
   }
@@ -26,10 +27,13 @@ void add_waits_of_calls(model::Session& s) {
   }
   std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
     const model::Launch &x = s.launches[a], &y = s.launches[b];
-    if (x.thread != y.thread) return x.thread < y.thread;
-    if (x.start_ns != y.start_ns) return x.start_ns < y.start_ns;
+    if (x.thread != y.thread)
+      return x.thread < y.thread;
+    if (x.start_ns != y.start_ns)
+      return x.start_ns < y.start_ns;
     const bool x_lasts = x.end_ns > x.start_ns, y_lasts = y.end_ns > y.start_ns;
-    if (x_lasts != y_lasts) return y_lasts;  // one of no length lies before, not inside
+    if (x_lasts != y_lasts)
+      return y_lasts;  // one of no length lies before, not inside
     return x.end_ns > y.end_ns;
   });
   std::vector<std::int64_t> until(s.threads.size(), std::numeric_limits<std::int64_t>::min());
@@ -38,7 +42,8 @@ void add_waits_of_calls(model::Session& s) {
     const bool touches = call.start_ns >= until[call.thread];  // in a trace of whole microseconds
     const bool nested = !touches && call.end_ns <= until[call.thread];
     until[call.thread] = std::max(until[call.thread], call.end_ns);
-    if (nested || recorded[i]) continue;
+    if (nested || recorded[i])
+      continue;
     s.synchronizations.push_back(
         {call.start_ns, call.end_ns, i, model::kNone, sync_kind(s.strings.view(call.name))});
   }
@@ -51,7 +56,8 @@ void set_extents(model::Session& s, std::int64_t begin, std::int64_t end) {
     of[process].second = std::max(of[process].second, to == model::kOpen ? from : to);
   };
   const auto on_threads = [&](const auto& all) {
-    for (const auto& item : all) see(s.threads[item.thread].process, item.start_ns, item.end_ns);
+    for (const auto& item : all)
+      see(s.threads[item.thread].process, item.start_ns, item.end_ns);
   };
   const auto on_streams = [&](const auto& all) {
     for (const auto& work : all)
@@ -68,13 +74,15 @@ void set_extents(model::Session& s, std::int64_t begin, std::int64_t end) {
   on_streams(s.graph_launches);
   on_streams(s.synchronizations);
   for (std::size_t i = 0; i < of.size(); ++i) {
-    if (of[i].first == kNever) continue;
+    if (of[i].first == kNever)
+      continue;
     s.processes[i].start_ns = of[i].first;
     s.processes[i].end_ns = of[i].second;
     begin = std::min(begin, of[i].first);
     end = std::max(end, of[i].second);
   }
-  if (begin == kNever) return;
+  if (begin == kNever)
+    return;
   s.begin_ns = begin;
   s.end_ns = end;
 }
@@ -82,10 +90,15 @@ void set_extents(model::Session& s, std::int64_t begin, std::int64_t end) {
 model::LaunchKind launch_kind(std::string_view api) {
   if (api.starts_with("cudaGraphLaunch") || api.starts_with("cuGraphLaunch"))
     return model::LaunchKind::kGraph;
-  for (const std::string_view wait :
-       {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize",
-        "cudaThreadSynchronize", "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize"}) {
-    if (api.starts_with(wait)) return model::LaunchKind::kSynchronize;
+  for (const std::string_view wait : {"cudaDeviceSynchronize",
+                                      "cudaStreamSynchronize",
+                                      "cudaEventSynchronize",
+                                      "cudaThreadSynchronize",
+                                      "cuCtxSynchronize",
+                                      "cuStreamSynchronize",
+                                      "cuEventSynchronize"}) {
+    if (api.starts_with(wait))
+      return model::LaunchKind::kSynchronize;
   }
   return model::LaunchKind::kOther;
 }
@@ -93,18 +106,24 @@ model::LaunchKind launch_kind(std::string_view api) {
 model::CopyKind copy_kind(std::string_view name) {
   using enum model::CopyKind;
   constexpr std::tuple<std::string_view, std::string_view, model::CopyKind> kKinds[] = {
-      {"host", "device", kHostToDevice},   {"device", "host", kDeviceToHost},
-      {"host", "array", kHostToArray},     {"array", "host", kArrayToHost},
-      {"array", "array", kArrayToArray},   {"array", "device", kArrayToDevice},
-      {"device", "array", kDeviceToArray}, {"device", "device", kDeviceToDevice},
-      {"host", "host", kHostToHost},       {"peer", "peer", kPeerToPeer}};
+      {"host", "device", kHostToDevice},
+      {"device", "host", kDeviceToHost},
+      {"host", "array", kHostToArray},
+      {"array", "host", kArrayToHost},
+      {"array", "array", kArrayToArray},
+      {"array", "device", kArrayToDevice},
+      {"device", "array", kDeviceToArray},
+      {"device", "device", kDeviceToDevice},
+      {"host", "host", kHostToHost},
+      {"peer", "peer", kPeerToPeer}};
   std::string text = base::lower(name);
   std::erase_if(text, [](char c) { return c == '-' || c == '_'; });
   for (const auto& [from, to, kind] : kKinds)
-    for (const std::string& word :
-         {std::string(from) + "to" + std::string(to), std::string{from[0], 't', 'o', to[0]},
-          std::string{from[0], '2', to[0]}})
-      if (text.find(word) != std::string::npos) return kind;
+    for (const std::string& word : {std::string(from) + "to" + std::string(to),
+                                    std::string{from[0], 't', 'o', to[0]},
+                                    std::string{from[0], '2', to[0]}})
+      if (text.find(word) != std::string::npos)
+        return kind;
   return kUnknown;
 }
 
@@ -118,7 +137,8 @@ model::MemoryKind memory_named(std::string_view name) {
                                                                        {"Array", kArray},
                                                                        {"Managed", kManaged}};
   for (const auto& [known, kind] : kNames)
-    if (name == known) return kind;
+    if (name == known)
+      return kind;
   return kUnknown;
 }
 
@@ -128,16 +148,20 @@ CopyMemory copy_memory(std::string_view name) {
   constexpr std::string_view kArrow = " -> ";
   const std::size_t open = name.find('('), arrow = name.find(kArrow), close = name.rfind(')');
   const bool is_whole = open < arrow && arrow < close && close != std::string_view::npos;
-  if (!is_whole) return {};
+  if (!is_whole)
+    return {};
   const std::size_t destination = arrow + kArrow.size();
   return {memory_named(name.substr(open + 1, arrow - open - 1)),
           memory_named(name.substr(destination, close - destination))};
 }
 
 model::SyncKind sync_kind(std::string_view api) {
-  if (api.find("WaitEvent") != std::string_view::npos) return model::SyncKind::kStreamWaitEvent;
-  if (api.find("StreamSync") != std::string_view::npos) return model::SyncKind::kStream;
-  if (api.find("EventSync") != std::string_view::npos) return model::SyncKind::kEvent;
+  if (api.find("WaitEvent") != std::string_view::npos)
+    return model::SyncKind::kStreamWaitEvent;
+  if (api.find("StreamSync") != std::string_view::npos)
+    return model::SyncKind::kStream;
+  if (api.find("EventSync") != std::string_view::npos)
+    return model::SyncKind::kEvent;
   return model::SyncKind::kContext;
 }
 

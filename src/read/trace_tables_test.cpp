@@ -20,12 +20,14 @@ model::Session of(const std::vector<fs::path>& paths) {
   for (const auto& parts : recordings(paths)) {
     auto session = read_recording(parts, {});
     EXPECT_TRUE(session) << base::to_string(session.error());
-    if (session) sessions.push_back(std::move(*session));
+    if (session)
+      sessions.push_back(std::move(*session));
   }
   return join(std::move(sessions));
 }
 
-std::vector<fs::path> tables(const std::string& version, const std::string& recording,
+std::vector<fs::path> tables(const std::string& version,
+                             const std::string& recording,
                              const std::vector<std::string>& reports) {
   std::vector<fs::path> paths;
   for (const std::string& report : reports)
@@ -39,7 +41,8 @@ std::string thread_text(const model::Session& s, std::uint32_t thread) {
 }
 
 std::string call_text(const model::Session& s, std::uint32_t launch) {
-  if (launch == model::kNone) return "no call";
+  if (launch == model::kNone)
+    return "no call";
   const model::Launch& call = s.launches[launch];
   std::string_view name = s.strings.view(call.name);
   name = name.substr(0, name.find("_v"));
@@ -64,7 +67,8 @@ std::vector<std::string> sorted(std::vector<std::string> lines) {
 std::vector<std::string> ranges(const model::Session& s, model::RangeKind kind) {
   std::vector<std::string> out;
   for (const model::Range& range : s.ranges) {
-    if (range.kind != kind) continue;
+    if (range.kind != kind)
+      continue;
     out.push_back(std::to_string(range.start_ns) + '-' + std::to_string(range.end_ns) + ' ' +
                   std::string(s.strings.view(s.domains[range.domain].name)) + '@' +
                   std::string(s.strings.view(range.name)) + " on " + thread_text(s, range.thread));
@@ -81,7 +85,8 @@ std::vector<std::string> kernels(const model::Session& s, bool whole) {
                        std::string(s.strings.view(s.kernel_names[kernel.name].demangled)) + " (" +
                        std::string(s.strings.view(s.kernel_names[kernel.name].short_name)) + ')';
     for (const auto& three : {shape.grid, shape.block})
-      for (const std::uint32_t one : three) line += ' ' + std::to_string(one);
+      for (const std::uint32_t one : three)
+        line += ' ' + std::to_string(one);
     if (whole)
       line += " regs " + std::to_string(shape.registers_per_thread) + " " +
               stream_text(s, kernel.stream);
@@ -114,13 +119,19 @@ using Lines = std::vector<std::string>;
 TEST(TraceTables, AllOfARecordingAreTheRecording) {
   const model::Session truth = of({kGolden / "zoo.sqlite"});
   for (const auto& paths :
-       {tables("2022.4.2", "zoo",
+       {tables("2022.4.2",
+               "zoo",
                {"gputrace", "kernexectrace", "cudaapitrace", "nvtxpptrace", "nvtxgpuproj"}),
-        tables("2023.4.4", "zoo",
-               {"nvtx_gpu_proj_trace", "nvtx_pushpop_trace", "cuda_gpu_trace",
-                "cuda_kern_exec_trace", "cuda_api_trace"}),
+        tables("2023.4.4",
+               "zoo",
+               {"nvtx_gpu_proj_trace",
+                "nvtx_pushpop_trace",
+                "cuda_gpu_trace",
+                "cuda_kern_exec_trace",
+                "cuda_api_trace"}),
         tables(
-            "2023.4.4", "zoo",
+            "2023.4.4",
+            "zoo",
             {"cuda_gpu_trace", "cuda_api_trace", "nvtx_gpu_proj_trace", "nvtx_pushpop_trace"})}) {
     const model::Session read = of(paths);
     EXPECT_EQ(ranges(read, model::RangeKind::kPushPop), ranges(truth, model::RangeKind::kPushPop));
@@ -145,8 +156,9 @@ TEST(TraceTables, EachAloneSaysWhatItKnows) {
   const model::Session work = of(tables("2023.4.4", "zoo", {"cuda_gpu_trace"}));
   EXPECT_EQ(work.kernels.size(), truth.kernels.size());
   EXPECT_TRUE(
-      std::all_of(work.kernels.begin(), work.kernels.end(),
-                  [](const model::Kernel& kernel) { return kernel.launch == model::kNone; }));
+      std::all_of(work.kernels.begin(), work.kernels.end(), [](const model::Kernel& kernel) {
+        return kernel.launch == model::kNone;
+      }));
   EXPECT_EQ(losses(work), (Lines{"kernel_without_call 56", "no_calls 0", "rounded_bytes 5"}));
 
   const model::Session pushed = of(tables("2022.4.2", "zoo", {"nvtxpptrace"}));

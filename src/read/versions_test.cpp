@@ -33,7 +33,8 @@ model::Session csv_session(const fs::path& path, const Options& options = {}) {
   const auto text =
       packed ? ncu_report::unpack(*packed, path.string()) : base::Result<ncu_report::Unpacked>();
   EXPECT_TRUE(packed && text) << path;
-  if (!packed || !text) return {};
+  if (!packed || !text)
+    return {};
   auto session = ncu_csv::read_text(text->bytes, path.filename().string(), options);
   EXPECT_TRUE(session.has_value()) << path << (session ? "" : base::to_string(session.error()));
   return session ? std::move(*session) : model::Session{};
@@ -54,25 +55,30 @@ std::string ranges_of(const model::Session& session, const model::Measurement& o
     stacks[key] += " > " + std::string(session.strings.view(range.name));
   }
   std::string text;
-  for (const auto& [key, stack] : stacks) text += key + stack + "; ";
+  for (const auto& [key, stack] : stacks)
+    text += key + stack + "; ";
   return text;
 }
 
 std::string kernel_of(const model::Session& session, const model::Measurement& one) {
-  if (one.kernel_name == model::kNone) return {};
+  if (one.kernel_name == model::kNone)
+    return {};
   return std::string(session.strings.view(session.kernel_names[one.kernel_name].short_name));
 }
 
 bool has_loss(const model::Session& session, std::string_view kind) {
-  return std::any_of(session.losses.begin(), session.losses.end(),
-                     [&](const model::Loss& loss) { return loss.kind.id() == kind; });
+  return std::any_of(session.losses.begin(), session.losses.end(), [&](const model::Loss& loss) {
+    return loss.kind.id() == kind;
+  });
 }
 
 /// How many values were compared; each is equal to what two printed decimals can say.
-std::size_t compare(const model::Session& printed, const model::Session& report,
+std::size_t compare(const model::Session& printed,
+                    const model::Session& report,
                     const std::string& file) {
   EXPECT_EQ(printed.measurements.size(), report.measurements.size()) << file;
-  if (printed.measurements.size() != report.measurements.size()) return 0;
+  if (printed.measurements.size() != report.measurements.size())
+    return 0;
   std::size_t compared = 0;
   for (std::size_t i = 0; i < report.measurements.size(); ++i) {
     const model::Measurement &a = printed.measurements[i], &b = report.measurements[i];
@@ -85,7 +91,8 @@ std::size_t compare(const model::Session& printed, const model::Session& report,
     for (const model::MetricValue& value : a.values) {
       const model::MetricDef& metric = printed.metrics[value.metric];
       const auto truth = values.find(metric.name);
-      if (truth == values.end()) continue;
+      if (truth == values.end())
+        continue;
       const double least = metric.unit == "ratio" ? 0.0051 * 0.01 : 0.0051;
       EXPECT_NEAR(value.value, truth->second, std::max(least, 0.0052 * std::abs(truth->second)))
           << file << ' ' << metric.name << " [" << metric.unit << "] of result " << i;
@@ -97,21 +104,27 @@ std::size_t compare(const model::Session& printed, const model::Session& report,
 
 TEST(OldNcu, PagesOfEveryVersionAndLocaleSayWhatTheReportSays) {
   // Values that a page of each report has by name; labels of old versions are not all known.
-  const std::map<std::string, std::size_t> least{{"k_nested_raw", 100}, {"k_nested_details", 8},
-                                                 {"k_kern_raw", 500},   {"k_kern_details", 40},
-                                                 {"k_dom_raw", 100},    {"ar_decode_raw", 100}};
+  const std::map<std::string, std::size_t> least{{"k_nested_raw", 100},
+                                                 {"k_nested_details", 8},
+                                                 {"k_kern_raw", 500},
+                                                 {"k_kern_details", 40},
+                                                 {"k_dom_raw", 100},
+                                                 {"ar_decode_raw", 100}};
   std::map<std::string, model::Session> reports;
   std::size_t files = 0;
   for (const auto& version : fs::directory_iterator(kGolden + "ncu-old")) {
     for (const auto& entry : fs::directory_iterator(version)) {
       const std::string name = entry.path().filename().string();
-      if (name.find("_per-") != std::string::npos) continue;
+      if (name.find("_per-") != std::string::npos)
+        continue;
       std::string base = name.substr(0, name.find('_', name.find('_') + 1));
-      if (!reports.contains(base)) reports.emplace(base, report_session(base));
+      if (!reports.contains(base))
+        reports.emplace(base, report_session(base));
       const std::string file = version.path().filename().string() + "/" + name;
       const std::size_t compared = compare(csv_session(entry.path()), reports.at(base), file);
       for (const auto& [prefix, count] : least) {
-        if (!name.starts_with(prefix)) continue;
+        if (!name.starts_with(prefix))
+          continue;
         EXPECT_GE(compared, count) << file;
       }
       EXPECT_GT(compared, 0u) << file;
@@ -186,7 +199,8 @@ TEST(OldNcu, SummariesAreMeansOverTheLaunches) {
           csv_session(kGolden + "ncu-old/" + version + "/k_nested_" + kind + ".csv.zst");
       for (const model::Measurement& one : summary.measurements) {
         for (const model::MetricValue& value : one.values) {
-          if (summary.metrics[value.metric].name != "gpu__time_duration.sum") continue;
+          if (summary.metrics[value.metric].name != "gpu__time_duration.sum")
+            continue;
           const auto& [sum, count] = sums.at(kernel_of(summary, one));
           EXPECT_NEAR(value.value, sum / count, 6) << version << ' ' << kind;
           ++compared;
@@ -211,8 +225,9 @@ TEST(OldNcu, OneLabelOfSeveralMetricsIsNoNumber) {
   }
   EXPECT_GT(bodies, 20u);
   const auto lost =
-      std::find_if(session.losses.begin(), session.losses.end(),
-                   [](const model::Loss& loss) { return loss.kind == "ambiguous_labels"; });
+      std::find_if(session.losses.begin(), session.losses.end(), [](const model::Loss& loss) {
+        return loss.kind == "ambiguous_labels";
+      });
   ASSERT_NE(lost, session.losses.end());
   EXPECT_EQ(lost->count, 5u);
 }
@@ -222,7 +237,8 @@ std::map<std::string, std::pair<std::int64_t, double>> stats_of(const std::strin
   std::map<std::string, std::pair<std::int64_t, double>> rows;
   const auto text = base::read_file(kGolden + "nsys/" + name);
   EXPECT_TRUE(text.has_value()) << name;
-  if (!text) return rows;
+  if (!text)
+    return rows;
   std::vector<std::string_view> head;
   for (const std::string_view line : base::split(*text, '\n')) {
     const auto cells = base::split(base::trim(line), ',');
@@ -230,13 +246,17 @@ std::map<std::string, std::pair<std::int64_t, double>> stats_of(const std::strin
       head = cells;
       continue;
     }
-    if (cells.size() != head.size()) continue;
+    if (cells.size() != head.size())
+      continue;
     std::string range;
     std::pair<std::int64_t, double> row;
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (head[i] == "Range") range = cells[i];
-      if (head[i] == "Instances") row.first = base::to_int(cells[i]).value_or(-1);
-      if (head[i] == "Total Time (ns)") row.second = base::to_double(cells[i]).value_or(-1);
+      if (head[i] == "Range")
+        range = cells[i];
+      if (head[i] == "Instances")
+        row.first = base::to_int(cells[i]).value_or(-1);
+      if (head[i] == "Total Time (ns)")
+        row.second = base::to_double(cells[i]).value_or(-1);
     }
     rows[range] = row;
   }
@@ -245,9 +265,13 @@ std::map<std::string, std::pair<std::int64_t, double>> stats_of(const std::strin
 
 TEST(OldNsys, EveryVersionTellsTheRangesThatRan) {
   // What the program does (tests/nsys/program.cpp): 60 iterations and 40 rounds of a worker.
-  const std::map<std::string, std::int64_t> ran{
-      {"step", 60},        {"load", 160}, {"compute", 60}, {"colored", 60},
-      {":registered", 60}, {"wide", 60},  {"worker", 40}};
+  const std::map<std::string, std::int64_t> ran{{"step", 60},
+                                                {"load", 160},
+                                                {"compute", 60},
+                                                {"colored", 60},
+                                                {":registered", 60},
+                                                {"wide", 60},
+                                                {"worker", 40}};
   for (const std::string version : {"2020.4.3", "2022.4.2", "2023.4.4"}) {
     auto session = nsys_sqlite::kReader.read(kGolden + "nsys/cpu_" + version + ".sqlite", {});
     ASSERT_TRUE(session.has_value()) << version << base::to_string(session.error());

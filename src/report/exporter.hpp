@@ -43,8 +43,10 @@ struct Style {
 };
 
 /// `session` is for timelines (HTML, Perfetto) and may be null: then there is no timeline.
-using Write = base::Result<void>(const model::Report& report, const model::Session* session,
-                                 const Style& style, Sink& sink);
+using Write = base::Result<void>(const model::Report& report,
+                                 const model::Session* session,
+                                 const Style& style,
+                                 Sink& sink);
 
 struct Exporter {
   enum class Kind : std::uint8_t {

@@ -28,25 +28,34 @@ std::span<const Exporter> exporters() {
 base::Result<const Exporter*> find_exporter(std::string_view name) {
   std::vector<std::string> names;
   for (const Exporter& exporter : exporters()) {
-    if (exporter.name == name) return &exporter;
+    if (exporter.name == name)
+      return &exporter;
     names.emplace_back(exporter.name);
   }
   std::string hint = base::removal_hint("-f " + std::string(name));
-  if (hint.empty()) hint = base::did_you_mean(name, names);
-  if (hint.empty()) hint = "Write one of " + base::join(names, ", ");
-  return base::fail(base::Code::kUsage, "there is no report format '" + base::printable(name) + "'",
-                    "--format", std::move(hint));
+  if (hint.empty())
+    hint = base::did_you_mean(name, names);
+  if (hint.empty())
+    hint = "Write one of " + base::join(names, ", ");
+  return base::fail(base::Code::kUsage,
+                    "there is no report format '" + base::printable(name) + "'",
+                    "--format",
+                    std::move(hint));
 }
 
-base::Result<void> export_terminal(const model::Report& report, const model::Session*,
-                                   const Style& style, Sink& sink) {
+base::Result<void> export_terminal(const model::Report& report,
+                                   const model::Session*,
+                                   const Style& style,
+                                   Sink& sink) {
   const auto document = TRY(report_document(report, style));
   render_terminal(document, style, sink);
   return {};
 }
 
-base::Result<void> export_markdown(const model::Report& report, const model::Session*,
-                                   const Style& style, Sink& sink) {
+base::Result<void> export_markdown(const model::Report& report,
+                                   const model::Session*,
+                                   const Style& style,
+                                   Sink& sink) {
   const auto document = TRY(report_document(report, style));
   render_markdown(document, sink);
   return {};

@@ -89,10 +89,12 @@ TEST(Summary, SaysHowWellTheGpuIsUsedAndAgainstWhat) {
   verdict.saves_share = 0.25;
   const std::string page = markdown_text(summary_document(report));
   for (const char* said :
-       {"| decode |", "| decode | 0.007 % | 50.0 % | - | 8 | 125.0 ms | useful: 2 FLOP",
+       {"| decode |",
+        "| decode | 0.007 % | 50.0 % | - | 8 | 125.0 ms | useful: 2 FLOP",
         "Against the peaks: NVIDIA H200 SXM (data sheet); fp32 66.90 TFLOP/s, dram 4.800 TB/s.",
         "decode: memory-bound (saves up to 1.000 s, 25.0 % of the run)\n   - try: Move fewer bytes",
-        "- **memory**: decode: memory 0.60", "| gemm | 2 | 30 | 600.0 ms | 60.0 % |",
+        "- **memory**: decode: memory 0.60",
+        "| gemm | 2 | 30 | 600.0 ms | 60.0 % |",
         "![Time by range](summary.svg)"})
     EXPECT_NE(page.find(said), std::string::npos) << said << " in\n" << page;
   EXPECT_NE(summary_figure(report).find(">decode</text>"), std::string::npos);
@@ -316,7 +318,8 @@ std::string labels(const Style& style) {
   const model::Report report = nvtx_sample();
   const auto views = scopes(report, style);
   std::string text;
-  for (const RowView& row : views->front().rows) text += row.label + "; ";
+  for (const RowView& row : views->front().rows)
+    text += row.label + "; ";
   return text;
 }
 

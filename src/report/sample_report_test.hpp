@@ -6,9 +6,12 @@
 
 namespace rangescope::report {
 
-inline model::Region sample_region(model::Report& report, std::vector<std::string> path,
-                                   std::uint32_t parent, std::int64_t occurrences,
-                                   double inclusive_ns, double exclusive_ns) {
+inline model::Region sample_region(model::Report& report,
+                                   std::vector<std::string> path,
+                                   std::uint32_t parent,
+                                   std::int64_t occurrences,
+                                   double inclusive_ns,
+                                   double exclusive_ns) {
   model::Region region;
   region.id = static_cast<std::uint32_t>(report.regions.size());
   region.parent = parent;
@@ -126,7 +129,8 @@ inline model::Report gpu_sample() {
     model::Region copy = report.regions[i];
     copy.id = i + 2;
     copy.process = 0;
-    if (copy.parent != model::kNone) copy.parent += 2;
+    if (copy.parent != model::kNone)
+      copy.parent += 2;
     report.regions.push_back(std::move(copy));
   }
   return report;

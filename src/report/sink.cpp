@@ -15,20 +15,24 @@ constexpr std::size_t kSinkBuffer = 64 * 1024;
 }  // namespace
 
 void FileSink::flush() {
-  if (!file_) return;
+  if (!file_)
+    return;
   base::Work::done(buffer_.size());
-  if (auto written = file_->write(buffer_); !written) file_ = tl::make_unexpected(written.error());
+  if (auto written = file_->write(buffer_); !written)
+    file_ = tl::make_unexpected(written.error());
   buffer_.clear();
 }
 
 void FileSink::write(std::string_view bytes) {
   buffer_ += bytes;
-  if (buffer_.size() >= kSinkBuffer) flush();
+  if (buffer_.size() >= kSinkBuffer)
+    flush();
 }
 
 base::Result<void> FileSink::finish() {
   flush();
-  if (!file_) return tl::make_unexpected(file_.error());
+  if (!file_)
+    return tl::make_unexpected(file_.error());
   return file_->commit();
 }
 
@@ -36,7 +40,8 @@ void DescriptorSink::flush() {
   std::string_view left = buffer_;
   while (!left.empty() && error_ == 0) {
     const ssize_t n = ::write(fd_, left.data(), left.size());
-    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EINTR)
+      continue;
     if (n < 0)
       error_ = errno;
     else
@@ -47,14 +52,16 @@ void DescriptorSink::flush() {
 
 void DescriptorSink::write(std::string_view bytes) {
   buffer_ += bytes;
-  if (buffer_.size() >= kSinkBuffer) flush();
+  if (buffer_.size() >= kSinkBuffer)
+    flush();
 }
 
 base::Result<void> DescriptorSink::finish() {
   flush();
-  if (error_ == 0 || (error_ == EPIPE && may_leave_)) return {};
-  return base::fail(base::Code::kIo, std::string("writing failed: ") + std::strerror(error_),
-                    name_);
+  if (error_ == 0 || (error_ == EPIPE && may_leave_))
+    return {};
+  return base::fail(
+      base::Code::kIo, std::string("writing failed: ") + std::strerror(error_), name_);
 }
 
 }  // namespace rangescope::report

@@ -67,7 +67,8 @@ Json run_json(const model::RunInfo& run) {
 std::vector<model::Loss> losses_of(const Json& list) {
   std::vector<model::Loss> out;
   for (const Json& loss : list) {
-    out.push_back(model::Loss::read(text_in(loss, "kind"), text_in(loss, "severity"),
+    out.push_back(model::Loss::read(text_in(loss, "kind"),
+                                    text_in(loss, "severity"),
                                     number_of<std::uint64_t>(loss, "count"),
                                     text_in(loss, "detail")));
   }
@@ -76,7 +77,8 @@ std::vector<model::Loss> losses_of(const Json& list) {
 
 std::optional<model::Outcome> outcome_in(const Json& verdict) {
   const auto after = verdict.find("after");
-  if (after == verdict.end() || !after->is_object()) return {};
+  if (after == verdict.end() || !after->is_object())
+    return {};
   model::Outcome outcome;
   outcome.path = text_in(*after, "path");
   outcome.before_ns = number_of<double>(*after, "before_ns");
@@ -91,15 +93,16 @@ void read_verdict(const Json& json, Digest& out) {
     model::Verdict one;
     one.kind = text_in(verdict, "kind");
     for (const model::Weight weight : {model::Weight::kWarning, model::Weight::kError})
-      if (text_in(verdict, "severity") == model::weight_name(weight)) one.severity = weight;
+      if (text_in(verdict, "severity") == model::weight_name(weight))
+        one.severity = weight;
     one.path = text_in(verdict, "path");
     one.text = text_in(verdict, "text");
     one.next = text_in(verdict, "next");
     one.cure = text_in(verdict, "cure");
-    for (const auto& [key, into] :
-         {std::pair("saves_ns", &one.saves_ns), std::pair("saves_share", &one.saves_share),
-          std::pair("saves_low_ns", &one.saves_low_ns),
-          std::pair("saves_high_ns", &one.saves_high_ns)})
+    for (const auto& [key, into] : {std::pair("saves_ns", &one.saves_ns),
+                                    std::pair("saves_share", &one.saves_share),
+                                    std::pair("saves_low_ns", &one.saves_low_ns),
+                                    std::pair("saves_high_ns", &one.saves_high_ns)})
       if (const auto value = verdict.find(key); value != verdict.end() && value->is_number())
         *into = value->get<double>();
     one.after = outcome_in(verdict);
@@ -122,9 +125,11 @@ DigestRegion head_of(const Json& json) {
 const Json* at_tag(const Json& region, std::string_view tag) {
   const Json* at = &region;
   for (const std::string_view part : base::split(tag, '.')) {
-    if (!at->is_object()) return nullptr;
+    if (!at->is_object())
+      return nullptr;
     const auto found = at->find(std::string(part));
-    if (found == at->end()) return nullptr;
+    if (found == at->end())
+      return nullptr;
     at = &*found;
   }
   return at;
@@ -144,7 +149,8 @@ std::vector<model::DigestFunction> functions_of(const Json& cpu) {
 /// Nothing where the report does not have them.
 std::optional<std::vector<model::DigestFunction>> own_functions_of(const Json& cpu) {
   const auto list = cpu.find("own_functions");
-  if (list == cpu.end()) return std::nullopt;
+  if (list == cpu.end())
+    return std::nullopt;
   std::vector<model::DigestFunction> out;
   for (const Json& function : *list)
     out.push_back({.name = text_in(function, "function"),
@@ -159,10 +165,13 @@ std::optional<std::vector<model::DigestFunction>> own_functions_of(const Json& c
 /// A number of an object of the report; nothing where it was not measured, or not of the whole run.
 std::optional<double> number_at(const Json& report, const char* object, const char* key) {
   const auto found = report.find(object);
-  if (found == report.end() || !found->is_object()) return std::nullopt;
-  if (found->value("partial", false)) return std::nullopt;
+  if (found == report.end() || !found->is_object())
+    return std::nullopt;
+  if (found->value("partial", false))
+    return std::nullopt;
   const auto value = found->find(key);
-  if (value == found->end() || !value->is_number()) return std::nullopt;
+  if (value == found->end() || !value->is_number())
+    return std::nullopt;
   return value->get<double>();
 }
 
@@ -195,7 +204,8 @@ DigestRegion report_region(const Json& json) {
   DigestRegion region = head_of(json);
   for (const model::Measure& measure : model::measures()) {
     const Json* value = at_tag(json, measure.tag);
-    if (value && value->is_number()) region.values[std::string(measure.tag)] = value->get<double>();
+    if (value && value->is_number())
+      region.values[std::string(measure.tag)] = value->get<double>();
   }
   const auto metrics = json.find("metrics");
   if (metrics != json.end()) {
@@ -213,7 +223,8 @@ DigestRegion report_region(const Json& json) {
   if (const auto samples = json.find("samples"); samples != json.end()) {
     for (const Json& sample : *samples) {
       region.wall_ns.push_back(sample.at(1).get<double>());
-      if (gpu) region.busy_ns.push_back(sample.at(2).get<double>());
+      if (gpu)
+        region.busy_ns.push_back(sample.at(2).get<double>());
     }
   }
   return region;
@@ -227,7 +238,8 @@ Digest digest_of_report(const Json& json) {
     std::string text = text_in(device, "name");
     if (const auto sms = number_of<int>(device, "sm_count"); sms > 0)
       text += fmt::format(", {} SMs", sms);
-    if (device.value("mig", false)) text += ", MIG";
+    if (device.value("mig", false))
+      text += ", MIG";
     out.devices.push_back(std::move(text));
   }
   std::sort(out.devices.begin(), out.devices.end());
@@ -237,8 +249,10 @@ Digest digest_of_report(const Json& json) {
     return scope(r).is_null() && r.value("thread", Json()).is_null();
   });
   for (const Json& region : regions) {
-    if (!region.value("thread", Json()).is_null()) continue;
-    if (aggregate ? !scope(region).is_null() : scope(region) != scope(regions.front())) continue;
+    if (!region.value("thread", Json()).is_null())
+      continue;
+    if (aggregate ? !scope(region).is_null() : scope(region) != scope(regions.front()))
+      continue;
     out.regions.push_back(report_region(region));
     const auto gpu = region.find("gpu");
     if (gpu != region.end() && gpu->is_object())
@@ -247,7 +261,8 @@ Digest digest_of_report(const Json& json) {
   add_run_rows(json, out);
   read_verdict(json, out);
   for (const Json& kernel : json.value("kernels", Json::array()))
-    out.kernels.push_back({text_in(kernel, "name"), number_of<std::int64_t>(kernel, "calls"),
+    out.kernels.push_back({text_in(kernel, "name"),
+                           number_of<std::int64_t>(kernel, "calls"),
                            number_of<double>(kernel, "total_ns")});
   return out;
 }
@@ -262,7 +277,8 @@ std::vector<model::DigestFunction> listed_functions(const Json& list) {
     read.module = function.at(2).get<std::string>();
     read.python = function.at(3).get<bool>();
     read.self_ns = function.at(4).get<double>();
-    if (function.size() > 5) read.line = function.at(5).get<std::uint32_t>();
+    if (function.size() > 5)
+      read.line = function.at(5).get<std::uint32_t>();
   }
   return out;
 }
@@ -288,7 +304,8 @@ Digest digest_of_baseline(const Json& json) {
   }
   read_verdict(json, out);
   for (const Json& kernel : json.value("kernels", Json::array()))
-    out.kernels.push_back({kernel.at(0).get<std::string>(), kernel.at(1).get<std::int64_t>(),
+    out.kernels.push_back({kernel.at(0).get<std::string>(),
+                           kernel.at(1).get<std::int64_t>(),
                            kernel.at(2).get<double>()});
   return out;
 }
@@ -298,17 +315,23 @@ Json verdict_json(const model::Verdict& one) {
                {"severity", model::weight_name(one.severity)},
                {"path", base::printable(one.path)},
                {"text", base::printable(one.text)}};
-  if (one.saves_ns) json["saves_ns"] = *one.saves_ns;
-  if (one.saves_share) json["saves_share"] = *one.saves_share;
-  if (one.saves_low_ns) json["saves_low_ns"] = *one.saves_low_ns;
-  if (one.saves_high_ns) json["saves_high_ns"] = *one.saves_high_ns;
-  if (!one.cure.empty()) json["cure"] = one.cure;
+  if (one.saves_ns)
+    json["saves_ns"] = *one.saves_ns;
+  if (one.saves_share)
+    json["saves_share"] = *one.saves_share;
+  if (one.saves_low_ns)
+    json["saves_low_ns"] = *one.saves_low_ns;
+  if (one.saves_high_ns)
+    json["saves_high_ns"] = *one.saves_high_ns;
+  if (!one.cure.empty())
+    json["cure"] = one.cure;
   if (one.after)
     json["after"] = {{"path", base::printable(one.after->path)},
                      {"before_ns", one.after->before_ns},
                      {"after_ns", one.after->after_ns},
                      {"at_most", one.after->is_bound}};
-  if (!one.next.empty()) json["next"] = base::printable(base::redact_text(one.next));
+  if (!one.next.empty())
+    json["next"] = base::printable(base::redact_text(one.next));
   return json;
 }
 
@@ -328,7 +351,8 @@ std::string line_of(const Json& json) {
 /// An array, each of the list on a line.
 std::string lines_of(const auto& list, auto json_of) {
   std::vector<std::string> lines;
-  for (const auto& item : list) lines.push_back("\n      " + line_of(json_of(item)));
+  for (const auto& item : list)
+    lines.push_back("\n      " + line_of(json_of(item)));
   return "[" + base::join(lines, ",") + " ]";
 }
 
@@ -338,8 +362,8 @@ auto guarded(const std::filesystem::path& path, std::string_view what, F fill)
   try {
     return fill();
   } catch (const std::exception& error) {
-    return base::fail(base::Code::kBadData, "is not a " + std::string(what) + ": " + error.what(),
-                      path.string());
+    return base::fail(
+        base::Code::kBadData, "is not a " + std::string(what) + ": " + error.what(), path.string());
   }
 }
 
@@ -348,7 +372,8 @@ auto guarded(const std::filesystem::path& path, std::string_view what, F fill)
 /// One line a region and kernel, so that a repository shows what changed.
 std::string digest_text(const Digest& run, std::size_t samples) {
   Json losses = Json::array();
-  for (const model::Loss& loss : run.losses) losses.push_back(loss_json<Json>(loss, loss.detail));
+  for (const model::Loss& loss : run.losses)
+    losses.push_back(loss_json<Json>(loss, loss.detail));
   std::string text = "  { \"run\": " + line_of(run_json(run.run)) +
                      ",\n    \"devices\": " + line_of(run.devices) +
                      ", \"partial_gpu\": " + (run.partial_gpu ? "true" : "false") +
@@ -365,23 +390,33 @@ std::string digest_text(const Digest& run, std::size_t samples) {
         {"values", region.values},
         {"wall_ns", thinned(region.wall_ns, samples)},
         {"busy_ns", thinned(region.busy_ns, samples)}};
-    if (region.is_whole_run) json["whole_run"] = true;
-    if (region.is_outside_ranges) json["outside_ranges"] = true;
+    if (region.is_whole_run)
+      json["whole_run"] = true;
+    if (region.is_outside_ranges)
+      json["outside_ranges"] = true;
     if (region.cpu_interval_ns > 0) {
       json["cpu_interval_ns"] = region.cpu_interval_ns;
       for (const model::DigestFunction& function : region.functions)
-        json["functions"].push_back({function.name, function.file, function.module, function.python,
+        json["functions"].push_back({function.name,
+                                     function.file,
+                                     function.module,
+                                     function.python,
                                      std::round(function.self_ns)});
       if (region.own_functions) {
         Json& list = json["own_functions"] = Json::array();
         for (const model::DigestFunction& function : *region.own_functions)
-          list.push_back({function.name, function.file, function.module, function.python,
-                          std::round(function.self_ns), function.line});
+          list.push_back({function.name,
+                          function.file,
+                          function.module,
+                          function.python,
+                          std::round(function.self_ns),
+                          function.line});
       }
     }
     return json;
   });
-  if (run.judged) text += ",\n    \"verdict\": " + lines_of(run.verdict, verdict_json);
+  if (run.judged)
+    text += ",\n    \"verdict\": " + lines_of(run.verdict, verdict_json);
   text += ",\n    \"kernels\": " + lines_of(run.kernels, [](const model::DigestKernel& kernel) {
             return Json::array({kernel.name, kernel.calls, kernel.total_ns});
           });
@@ -395,9 +430,11 @@ base::Result<Digest> read_digest(const std::string& text, const std::string& whe
 std::string machine_kind(const Digest& run) {
   std::string text;
   if (!run.devices.empty()) {
-    if (run.devices.size() > 1) text = std::to_string(run.devices.size()) + "x ";
+    if (run.devices.size() > 1)
+      text = std::to_string(run.devices.size()) + "x ";
     text += run.devices.front().substr(0, run.devices.front().find(','));
-    if (run.devices.front().ends_with(", MIG")) text += " mig";
+    if (run.devices.front().ends_with(", MIG"))
+      text += " mig";
   } else if (const auto cpu = run.run.environment.find("cpu"); cpu != run.run.environment.end()) {
     text = cpu->second;
     if (const auto cpus = run.run.environment.find("cpus"); cpus != run.run.environment.end())
@@ -410,20 +447,24 @@ std::string machine_kind(const Digest& run) {
     else if (!kind.empty() && kind.back() != '-')
       kind += '-';
   }
-  while (kind.ends_with('-')) kind.pop_back();
+  while (kind.ends_with('-'))
+    kind.pop_back();
   return kind.empty() ? "unknown" : kind;
 }
 
 std::optional<std::string> json_schema_of(const std::filesystem::path& path) {
   const auto head = base::read_head(path, 256);
-  if (!head) return std::nullopt;
+  if (!head)
+    return std::nullopt;
   const std::string_view text = base::trim(*head);
   constexpr std::string_view kKey = "\"schema\"";
   const auto key = text.find(kKey);
-  if (!text.starts_with('{') || key == std::string_view::npos) return std::nullopt;
+  if (!text.starts_with('{') || key == std::string_view::npos)
+    return std::nullopt;
   const auto open = text.find('"', key + kKey.size());
   const auto end = open == std::string_view::npos ? open : text.find('"', open + 1);
-  if (end == std::string_view::npos) return std::nullopt;
+  if (end == std::string_view::npos)
+    return std::nullopt;
   const std::string schema(text.substr(open + 1, end - open - 1));
   return schema.starts_with("rangescope.") ? std::optional(schema) : std::nullopt;
 }
@@ -441,18 +482,21 @@ base::Result<Baseline> read_baseline(const std::filesystem::path& path) {
                  number_of<std::int64_t>(json, "saved_unix_ns"),
                  {}};
     (void)json.at("runs").at(0);  // and a baseline a run
-    for (const Json& run : json.at("runs")) out.runs.push_back(digest_of_baseline(run));
+    for (const Json& run : json.at("runs"))
+      out.runs.push_back(digest_of_baseline(run));
     return out;
   });
 }
 
 base::Result<std::filesystem::path> save_baseline(const std::filesystem::path& folder,
-                                                  const Baseline& baseline, std::size_t samples) {
+                                                  const Baseline& baseline,
+                                                  std::size_t samples) {
   if (baseline.name.empty() || base::sanitize_component(baseline.name) != baseline.name ||
       baseline.name.find('.') != std::string::npos)
     return base::fail(base::Code::kUsage,
                       "'" + base::printable(baseline.name) + "' is not a valid name for a baseline",
-                      "--name", "Use letters, digits, _ and -");
+                      "--name",
+                      "Use letters, digits, _ and -");
   std::string text =
       "{ \"schema\": \"" + std::string(kBaseline) + "\", \"name\": " + line_of(baseline.name) +
       ", \"machine\": " + line_of(baseline.machine) +
@@ -463,8 +507,10 @@ base::Result<std::filesystem::path> save_baseline(const std::filesystem::path& f
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
-    return base::fail(base::Code::kIo, "cannot make the folder for baselines: " + error.message(),
-                      folder.string(), "Name another one with --dir");
+    return base::fail(base::Code::kIo,
+                      "cannot make the folder for baselines: " + error.message(),
+                      folder.string(),
+                      "Name another one with --dir");
   const std::filesystem::path path = folder / (baseline.name + "." + baseline.machine + ".json");
   TRY(base::write_file(path, text));
   return path;
@@ -479,8 +525,10 @@ std::vector<std::pair<std::filesystem::path, Baseline>> list_baselines(
   std::sort(files.begin(), files.end());
   std::vector<std::pair<std::filesystem::path, Baseline>> out;
   for (const auto& file : files) {
-    if (json_schema_of(file) != kBaseline) continue;
-    if (auto baseline = read_baseline(file)) out.emplace_back(file, std::move(*baseline));
+    if (json_schema_of(file) != kBaseline)
+      continue;
+    if (auto baseline = read_baseline(file))
+      out.emplace_back(file, std::move(*baseline));
   }
   return out;
 }
@@ -489,12 +537,15 @@ base::Result<std::filesystem::path> find_baseline(const std::filesystem::path& f
                                                   const std::string& written,
                                                   const std::string& machine) {
   std::error_code error;
-  if (std::filesystem::exists(written, error)) return std::filesystem::path(written);
+  if (std::filesystem::exists(written, error))
+    return std::filesystem::path(written);
   std::vector<std::string> names, machines;
   for (const auto& [path, baseline] : list_baselines(folder)) {
     names.push_back(baseline.name);
-    if (baseline.name != written) continue;
-    if (baseline.machine == machine) return path;
+    if (baseline.name != written)
+      continue;
+    if (baseline.machine == machine)
+      return path;
     machines.push_back(baseline.machine);
   }
   if (!machines.empty())
@@ -506,8 +557,10 @@ base::Result<std::filesystem::path> find_baseline(const std::filesystem::path& f
   std::string hint = base::did_you_mean(written, names);
   if (hint.empty())
     hint = "Save one: rangescope gate --save --name NAME RUN, or name the folder with --dir";
-  return base::fail(base::Code::kNoInput, "there is no baseline '" + base::printable(written) + "'",
-                    folder.string(), std::move(hint));
+  return base::fail(base::Code::kNoInput,
+                    "there is no baseline '" + base::printable(written) + "'",
+                    folder.string(),
+                    std::move(hint));
 }
 
 }  // namespace rangescope::runs

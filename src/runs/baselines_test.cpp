@@ -52,7 +52,8 @@ TEST_F(Digests, AReportIsReadBack) {
 TEST_F(Digests, OwnFunctionsAreKeptWithTheirLine) {
   auto run = read_report(kGolden / "nvtx.json");
   ASSERT_TRUE(run);
-  for (model::DigestRegion& region : run->regions) region.cpu_interval_ns = 1e6;
+  for (model::DigestRegion& region : run->regions)
+    region.cpu_interval_ns = 1e6;
   run->regions[0].own_functions = {{{"dedup", "/home/u/quad.py", "", true, 381e6, 2}}};
   const auto path = save_baseline(folder_ / "own", {"main", machine_kind(*run), 17, {*run}}, 10);
   ASSERT_TRUE(path) << path.error().what;
@@ -78,7 +79,8 @@ TEST_F(Digests, OwnFunctionsAreKeptWithTheirLine) {
 TEST_F(Digests, ABaselineIsWhatWasSaved) {
   auto run = read_report(kGolden / "gpu.json");
   ASSERT_TRUE(run);
-  for (int i = 0; i < 1000; ++i) run->regions[0].wall_ns.push_back(i);
+  for (int i = 0; i < 1000; ++i)
+    run->regions[0].wall_ns.push_back(i);
   const Baseline saved{"main", machine_kind(*run), 17, {*run, *run}};
   const auto path = save_baseline(folder_ / "new", saved, 10);
   ASSERT_TRUE(path) << path.error().what;
@@ -123,8 +125,12 @@ TEST_F(Digests, DamageIsLocated) {
   };
   EXPECT_EQ(code(read_report(folder_ / "none.json")), base::Code::kNoInput);
   const std::string head = R"({"schema": "rangescope.report/1", "run": {"id": "x"}, "regions": )";
-  for (const char* rest : {"[", "17}", "[{}]}", R"([{"path": [], "occurrences": 1}]})",
-                           R"([{"path": ["a"]}]})", R"([{"path": ["a"], "occurrences": "many"}]})",
+  for (const char* rest : {"[",
+                           "17}",
+                           "[{}]}",
+                           R"([{"path": [], "occurrences": 1}]})",
+                           R"([{"path": ["a"]}]})",
+                           R"([{"path": ["a"], "occurrences": "many"}]})",
                            R"([{"path": ["a"], "occurrences": 1e30}]})",
                            R"([{"path": ["a"], "occurrences": 1, "samples": [[1]]}]})",
                            R"([{"path": ["a"], "occurrences": 1, "samples": 5}]})"})

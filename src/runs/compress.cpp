@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 /// What the file becomes; "" for others.
 std::string packed_name(const std::string& name) {
   for (const std::string_view raw : {".nsys-rep", ".qdrep", ".qdstrm"})
-    if (name.ends_with(raw)) return name + ".zst";
+    if (name.ends_with(raw))
+      return name + ".zst";
   return name.ends_with(".ncu-rep") ? name + "z" : std::string();
 }
 
@@ -57,7 +58,8 @@ bool unpacks_to(std::string_view packed, std::string_view bytes) {
                                   std::string_view(buffer.data(), out.pos))
       return false;
     unpacked += out.pos;
-    if (left != 0 && out.pos == 0 && in.pos == before) return false;
+    if (left != 0 && out.pos == 0 && in.pos == before)
+      return false;
   }
   return unpacked == bytes.size() && in.pos == packed.size();
 }
@@ -80,15 +82,16 @@ base::Result<Compressed> compress_run(const fs::path& run) {
       continue;
     {
       const auto raw = TRY(base::Mapping::open(file));
-      if (base::sha256(raw.text()) != proof.sha256) continue;  // `runs verify` reports it
+      if (base::sha256(raw.text()) != proof.sha256)
+        continue;  // `runs verify` reports it
       auto out = TRY(base::Replacement::begin(to));
       TRY(write_frame(raw.text(), out));
       TRY(out.commit());
       const auto packed = base::Mapping::open(to);
       if (!packed || !unpacks_to(packed->text(), raw.text())) {
         fs::remove(base::in_place(to), error);
-        return base::fail(base::Code::kIo, "what was compressed does not unpack to what it was",
-                          to.string());
+        return base::fail(
+            base::Code::kIo, "what was compressed does not unpack to what it was", to.string());
       }
       fs::permissions(base::in_place(to), fs::status(file, error).permissions(), error);
       manifest.files.erase(name);
@@ -108,10 +111,12 @@ base::Result<Compressed> compress_run(const fs::path& run) {
 base::Result<std::chrono::seconds> parse_compress(std::string_view text) {
   constexpr std::string_view kForm = "older-than ";
   if (text.starts_with(kForm))
-    if (auto age = parse_age(text.substr(kForm.size()))) return age;
+    if (auto age = parse_age(text.substr(kForm.size())))
+      return age;
   return base::fail(base::Code::kUsage,
                     "'" + base::printable(text) + "' does not select runs to compress",
-                    "run.compress", "Write 'older-than 7d', or 30s, 90m, 36h, 2w.");
+                    "run.compress",
+                    "Write 'older-than 7d', or 30s, 90m, 36h, 2w.");
 }
 
 }  // namespace rangescope::runs

@@ -14,10 +14,14 @@ namespace fs = std::filesystem;
 TEST(Compress, RawRecordingsOfARunThatStillVerifies) {
   const base::TemporaryFolder folder("rangescope-compress");
   const fs::path run = fs::path(folder.path()) / "20260101-000000-1-host";
-  for (const char* name : {"nsys", "ncu"}) fs::create_directories(run / name);
+  for (const char* name : {"nsys", "ncu"})
+    fs::create_directories(run / name);
   const std::string text(100000, 'x');
-  for (const char* name : {"nsys/nsys.nsys-rep", "nsys/late.qdstrm", "nsys/nsys.sqlite",
-                           "ncu/ncu.ncu-rep", "report.md"})
+  for (const char* name : {"nsys/nsys.nsys-rep",
+                           "nsys/late.qdstrm",
+                           "nsys/nsys.sqlite",
+                           "ncu/ncu.ncu-rep",
+                           "report.md"})
     ASSERT_TRUE(base::write_file(run / name, text));
   Manifest manifest;
   manifest.id = run.filename().string();

@@ -22,11 +22,15 @@ constexpr int kMostLevels = 256;
 tl::unexpected<base::Error> folder_error(const std::string& what,
                                          const std::filesystem::path& path) {
   if (errno == EXDEV)
-    return base::fail(base::Code::kUsage, what + ": another file system is mounted there",
-                      path.string(), "Unmount it first; nothing was changed.");
+    return base::fail(base::Code::kUsage,
+                      what + ": another file system is mounted there",
+                      path.string(),
+                      "Unmount it first; nothing was changed.");
   base::Code code = base::Code::kIo;
-  if (errno == ENOENT) code = base::Code::kNoInput;
-  if (errno == EACCES || errno == EPERM || errno == EROFS) code = base::Code::kPermission;
+  if (errno == ENOENT)
+    code = base::Code::kNoInput;
+  if (errno == EACCES || errno == EPERM || errno == EROFS)
+    code = base::Code::kPermission;
   return base::fail(code, what + ": " + std::strerror(errno), path.string());
 }
 
@@ -37,7 +41,8 @@ int open_below(int folder, const char* name) {
   how.flags = kFolderFlags;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
   const auto fd = static_cast<int>(::syscall(SYS_openat2, folder, name, &how, sizeof how));
-  if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return fd;
+  if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
+    return fd;
   const int plain = ::openat(folder, name, kFolderFlags);
   struct stat above {
   }, below{};
@@ -56,15 +61,19 @@ struct Listing {
 // Names in the folder `fd`, which stays open.
 bool list(int fd, Listing& found) {
   const int twin = ::openat(fd, ".", kFolderFlags);
-  if (twin < 0) return false;
+  if (twin < 0)
+    return false;
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(twin), ::closedir);
-  if (!stream) return ::close(twin), false;
+  if (!stream)
+    return ::close(twin), false;
   errno = 0;
   while (const dirent* entry = ::readdir(stream.get())) {
     const std::string name = entry->d_name;
-    if (name == "." || name == "..") continue;
+    if (name == "." || name == "..")
+      continue;
     struct stat status {};
-    if (::fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    if (::fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+      return false;
     (S_ISDIR(status.st_mode) ? found.folders : found.others).push_back(name);
   }
   return errno == 0;
@@ -87,7 +96,8 @@ class Emptying {
     deletes_ = true;
     do {
       moved_up_in_turn_ = 0;
-      if (!descend(folder_, 0)) return false;
+      if (!descend(folder_, 0))
+        return false;
     } while (moved_up_in_turn_ > 0);
     return true;
   }
@@ -96,7 +106,8 @@ class Emptying {
  private:
   bool descend(int parent, int level) {
     Listing found;
-    if (!list(parent, found)) return false;
+    if (!list(parent, found))
+      return false;
     for (const std::string& name : found.folders) {
       failed_at_ /= name;
       if (!(level < kMostLevels ? remove_folder(parent, name, level) : move_up(parent, name)))
@@ -108,7 +119,8 @@ class Emptying {
 
   bool remove_folder(int parent, const std::string& name, int level) {
     const int folder = open_below(parent, name.c_str());
-    if (folder < 0) return false;
+    if (folder < 0)
+      return false;
     const bool emptied = descend(folder, level + 1);
     const int why = errno;
     ::close(folder);
@@ -117,12 +129,14 @@ class Emptying {
   }
 
   bool move_up(int parent, const std::string& name) {
-    if (!deletes_) return true;
+    if (!deletes_)
+      return true;
     for (int number = 0;; ++number) {
       const std::string free_name = ".deep-" + std::to_string(number);
       if (::renameat2(parent, name.c_str(), folder_, free_name.c_str(), RENAME_NOREPLACE) == 0)
         break;
-      if (errno != EEXIST) return false;
+      if (errno != EEXIST)
+        return false;
     }
     ++moved_up_in_turn_;
     return true;
@@ -130,7 +144,8 @@ class Emptying {
 
   bool remove_files(int parent, const std::vector<std::string>& names) {
     for (const std::string& name : names) {
-      if (::unlinkat(parent, name.c_str(), 0) == 0) continue;
+      if (::unlinkat(parent, name.c_str(), 0) == 0)
+        continue;
       failed_at_ /= name;
       return false;
     }
@@ -147,13 +162,15 @@ class Emptying {
 
 base::Result<Folder> Folder::open(const std::filesystem::path& path) {
   const int fd = ::open(path.c_str(), kFolderFlags);
-  if (fd < 0) return folder_error("cannot open the folder", path);
+  if (fd < 0)
+    return folder_error("cannot open the folder", path);
   return Folder(fd, path);
 }
 
 base::Result<Folder> Folder::enter(const std::string& name) const {
   const int fd = open_below(fd_.get(), name.c_str());
-  if (fd < 0) return folder_error("cannot open the folder", path_ / name);
+  if (fd < 0)
+    return folder_error("cannot open the folder", path_ / name);
   return Folder(fd, path_ / name);
 }
 

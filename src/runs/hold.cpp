@@ -25,8 +25,8 @@ flock whole_file(short type) {
 
 base::Result<Hold> Hold::take(const std::filesystem::path& run) {
   const auto path = run / kLockFile;
-  const int fd = ::open(base::in_place(path).c_str(),
-                        O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+  const int fd = ::open(
+      base::in_place(path).c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
   if (fd < 0)
     return base::fail(base::Code::kIo,
                       std::string("cannot create the file: ") + std::strerror(errno),
@@ -34,7 +34,9 @@ base::Result<Hold> Hold::take(const std::filesystem::path& run) {
   flock lock = whole_file(F_WRLCK);
   if (::fcntl(fd, F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES)) {
     ::close(fd);
-    return base::fail(base::Code::kUsage, "another rangescope works on this run", run.string(),
+    return base::fail(base::Code::kUsage,
+                      "another rangescope works on this run",
+                      run.string(),
                       "Wait for its end.");
   }
   const int spare = ::dup(fd);
@@ -55,14 +57,16 @@ Hold& Hold::operator=(Hold&& other) noexcept {
 }
 
 Hold::~Hold() {
-  if (fd_ < 0) return;
+  if (fd_ < 0)
+    return;
   ::unlink(base::in_place(path_).c_str());
   ::close(fd_);
 }
 
 std::optional<bool> is_held(const std::filesystem::path& run) {
   const int fd = ::open((run / kLockFile).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return std::nullopt;
+  if (fd < 0)
+    return std::nullopt;
   flock lock = whole_file(F_WRLCK);
   const bool is_known = ::fcntl(fd, F_OFD_GETLK, &lock) == 0;
   ::close(fd);
@@ -72,23 +76,29 @@ std::optional<bool> is_held(const std::filesystem::path& run) {
 base::Result<void> share(const std::filesystem::path& run) {
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  if (::chmod(base::in_place(run).c_str(), 0777 & ~mask & ~(S_IWGRP | S_IWOTH)) == 0) return {};
+  if (::chmod(base::in_place(run).c_str(), 0777 & ~mask & ~(S_IWGRP | S_IWOTH)) == 0)
+    return {};
   return base::fail(base::Code::kPermission,
-                    std::string("cannot be shared: ") + std::strerror(errno), run.string());
+                    std::string("cannot be shared: ") + std::strerror(errno),
+                    run.string());
 }
 
 void seal(const std::filesystem::path& path) {
   const std::filesystem::path run = base::in_place(path);
   struct stat status {};
-  if (::stat(run.c_str(), &status) != 0) return;
+  if (::stat(run.c_str(), &status) != 0)
+    return;
   const mode_t folder = (status.st_mode & 0755) | 0700, file = folder & 0666;
   std::error_code error;
   auto walk = std::filesystem::recursive_directory_iterator(run, error);
   for (; !error && walk != std::filesystem::recursive_directory_iterator(); walk.increment(error)) {
     struct stat entry {};
-    if (::lstat(walk->path().c_str(), &entry) != 0) continue;
-    if (S_ISDIR(entry.st_mode)) (void)::chmod(walk->path().c_str(), folder);
-    if (S_ISREG(entry.st_mode)) (void)::chmod(walk->path().c_str(), file | (entry.st_mode & 0100));
+    if (::lstat(walk->path().c_str(), &entry) != 0)
+      continue;
+    if (S_ISDIR(entry.st_mode))
+      (void)::chmod(walk->path().c_str(), folder);
+    if (S_ISREG(entry.st_mode))
+      (void)::chmod(walk->path().c_str(), file | (entry.st_mode & 0100));
   }
 }
 

@@ -56,7 +56,8 @@ TEST_F(HeldRuns, ARunIsHeldUntilItsProcessEndsHoweverThatIs) {
   const pid_t child = fork();
   if (child == 0) {
     const auto hold = Hold::take(run);
-    if (write(ready[1], hold ? "y" : "n", 1) != 1) _exit(1);
+    if (write(ready[1], hold ? "y" : "n", 1) != 1)
+      _exit(1);
     pause();
   }
   char answer = 0;
@@ -87,7 +88,8 @@ TEST_F(HeldRuns, ACopiedManifestProvesNothing) {
 }
 
 TEST_F(HeldRuns, RunsOfOthersStay) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder away";
+  if (geteuid() != 0)
+    GTEST_SKIP() << "needs root to give a folder away";
   const fs::path run = make("a", "a");
   ASSERT_EQ(chown(run.c_str(), 65534, 65534), 0);
   EXPECT_TRUE(prunable(root_, {.keep = 0}, 10).empty());

@@ -26,10 +26,13 @@ bool overwrite_json(const std::filesystem::path& path, const OrderedJson& json) 
   std::string text = text_of(json);
   std::error_code error;
   const auto before = std::filesystem::file_size(path, error);
-  if (error) return false;
-  if (text.size() < before) text.insert(text.size() - 1, before - text.size(), ' ');
+  if (error)
+    return false;
+  if (text.size() < before)
+    text.insert(text.size() - 1, before - text.size(), ' ');
   const int file = ::open(base::in_place(path).c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (file < 0) return false;
+  if (file < 0)
+    return false;
   const bool is_written =
       ::pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
   return ::close(file) == 0 && is_written;
@@ -41,13 +44,13 @@ base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::s
   try {
     json = nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
-    return base::fail(base::Code::kBadData, "is not JSON",
-                      path.string() + ":+" + std::to_string(error.byte));
+    return base::fail(
+        base::Code::kBadData, "is not JSON", path.string() + ":+" + std::to_string(error.byte));
   }
   const auto found = json.is_object() ? json.find("schema") : json.end();
   if (!json.is_object() || found == json.end() || !found->is_string())
-    return base::fail(base::Code::kBadData, "has no schema; expected " + std::string(schema),
-                      path.string());
+    return base::fail(
+        base::Code::kBadData, "has no schema; expected " + std::string(schema), path.string());
   if (found->get<std::string>() != schema)
     return base::fail(
         base::Code::kBadData,
@@ -63,8 +66,9 @@ std::string text_in(const nlohmann::json& object, const char* key) {
 
 bool lies_in_run(const std::filesystem::path& name) {
   return !name.empty() && name.is_relative() &&
-         std::none_of(name.begin(), name.end(),
-                      [](const std::filesystem::path& part) { return part == ".."; });
+         std::none_of(name.begin(), name.end(), [](const std::filesystem::path& part) {
+           return part == "..";
+         });
 }
 
 }  // namespace rangescope::runs

@@ -59,12 +59,16 @@ void put_field(Json& object, const char* name, const T& value, Missing missing =
 /// Back; a field that is missing or null where it may be stays as it is. Throws what nlohmann::json
 /// throws.
 template <class T>
-void take_field(const nlohmann::json& object, const char* name, T& value,
+void take_field(const nlohmann::json& object,
+                const char* name,
+                T& value,
                 Missing missing = Missing::kNever) {
   const auto found = object.find(name);
-  if (missing != Missing::kNever && (found == object.end() || found->is_null())) return;
+  if (missing != Missing::kNever && (found == object.end() || found->is_null()))
+    return;
   if constexpr (requires { value.has_value(); }) {
-    if (!object.at(name).is_null()) value = object.at(name).get<typename T::value_type>();
+    if (!object.at(name).is_null())
+      value = object.at(name).get<typename T::value_type>();
   } else {
     value = object.at(name).get<T>();
   }
@@ -74,8 +78,10 @@ void take_field(const nlohmann::json& object, const char* name, T& value,
 /// field(name, member, missing) for each member in order.
 template <class Item>
 [[nodiscard]] base::Result<void> write_list(const std::filesystem::path& file,
-                                            std::string_view schema, const char* key,
-                                            const std::vector<Item>& items, auto visit) {
+                                            std::string_view schema,
+                                            const char* key,
+                                            const std::vector<Item>& items,
+                                            auto visit) {
   OrderedJson list = OrderedJson::array();
   for (const Item& item : items) {
     OrderedJson one = OrderedJson::object();
@@ -88,10 +94,12 @@ template <class Item>
 /// Empty where there is no such file; kBadData for a damaged one.
 template <class Item>
 [[nodiscard]] base::Result<std::vector<Item>> read_list(const std::filesystem::path& file,
-                                                        std::string_view schema, const char* key,
+                                                        std::string_view schema,
+                                                        const char* key,
                                                         auto visit) {
   std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) return std::vector<Item>{};
+  if (!std::filesystem::exists(file, ignored))
+    return std::vector<Item>{};
   const auto json = TRY(read_json(file, schema));
   std::vector<Item> out;
   try {

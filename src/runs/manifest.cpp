@@ -35,7 +35,8 @@ OrderedJson printable_list(const std::vector<std::string>& texts, const base::Re
 }
 
 OrderedJson exit_of(const Manifest& manifest) {
-  if (manifest.exit_code) return {{"code", *manifest.exit_code}};
+  if (manifest.exit_code)
+    return {{"code", *manifest.exit_code}};
   if (manifest.signal)
     return {{"signal", *manifest.signal}, {"signal_name", base::signal_name(*manifest.signal)}};
   return nullptr;
@@ -44,7 +45,8 @@ OrderedJson exit_of(const Manifest& manifest) {
 OrderedJson usage_of(const model::ProcessUsage& usage) {
   OrderedJson json = {{"user_ns", usage.user_ns}, {"system_ns", usage.system_ns}};
   json["peak_rss_bytes"] = nullptr;
-  if (usage.peak_rss_bytes) json["peak_rss_bytes"] = *usage.peak_rss_bytes;
+  if (usage.peak_rss_bytes)
+    json["peak_rss_bytes"] = *usage.peak_rss_bytes;
   if (usage.machine) {
     json["cpus"] = usage.machine->cpus;
     json["other_cpus_used"] = usage.machine->others;
@@ -57,7 +59,8 @@ model::ProcessUsage usage_in(const nlohmann::json& json) {
   usage.user_ns = json.at("user_ns").get<double>();
   usage.system_ns = json.at("system_ns").get<double>();
   const auto peak = json.find("peak_rss_bytes");
-  if (peak != json.end() && peak->is_number()) usage.peak_rss_bytes = peak->get<double>();
+  if (peak != json.end() && peak->is_number())
+    usage.peak_rss_bytes = peak->get<double>();
   const auto cpus = json.find("cpus"), others = json.find("other_cpus_used");
   if (cpus != json.end() && others != json.end())
     usage.machine = {cpus->get<int>(), others->get<double>()};
@@ -73,7 +76,8 @@ bool proved(const std::filesystem::path& relative) {
 // (inject/nvtx/capture.hpp). It will change, and to hash 4 GiB of zeros takes minutes.
 bool is_being_written(const std::filesystem::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (file < 0) return false;
+  if (file < 0)
+    return false;
   const off_t size = ::lseek(file, 0, SEEK_END);
   const bool hole = size > 0 && ::lseek(file, size - 1, SEEK_DATA) < 0 && errno == ENXIO;
   ::close(file);
@@ -86,9 +90,11 @@ base::Result<std::vector<std::filesystem::path>> files_of(const std::filesystem:
   auto walk = std::filesystem::recursive_directory_iterator(run, error);
   for (; !error && walk != std::filesystem::recursive_directory_iterator(); walk.increment(error)) {
     std::error_code ignored;
-    if (walk->is_symlink(ignored) || !walk->is_regular_file(ignored)) continue;
+    if (walk->is_symlink(ignored) || !walk->is_regular_file(ignored))
+      continue;
     const auto relative = walk->path().lexically_relative(run);
-    if (proved(relative)) files.push_back(relative);
+    if (proved(relative))
+      files.push_back(relative);
   }
   if (error)
     return base::fail(base::Code::kIo, "cannot list the files: " + error.message(), run.string());
@@ -112,13 +118,15 @@ base::Result<void> write_manifest(const std::filesystem::path& run, const Manife
       {"cwd", base::printable(redactor.text(manifest.cwd))},
       {"start", utc_text(manifest.start_unix_ns)},
       {"start_unix_ns", manifest.start_unix_ns},
-      {"end", manifest.end_unix_ns == 0 ? OrderedJson(nullptr)
-                                        : OrderedJson(utc_text(manifest.end_unix_ns))},
+      {"end",
+       manifest.end_unix_ns == 0 ? OrderedJson(nullptr)
+                                 : OrderedJson(utc_text(manifest.end_unix_ns))},
       {"end_unix_ns",
        manifest.end_unix_ns == 0 ? OrderedJson(nullptr) : OrderedJson(manifest.end_unix_ns)},
       {"exit", exit_of(manifest)},
       {"files", std::move(files)}};
-  if (manifest.usage) json["usage"] = usage_of(*manifest.usage);
+  if (manifest.usage)
+    json["usage"] = usage_of(*manifest.usage);
   return write_json(run / kManifestFile, json);
 }
 
@@ -135,10 +143,13 @@ base::Result<Manifest> read_manifest(const std::filesystem::path& run) {
     if (const auto end = json.find("end_unix_ns"); end != json.end() && end->is_number())
       manifest.end_unix_ns = end->get<std::int64_t>();
     if (const auto exit = json.find("exit"); exit != json.end() && exit->is_object()) {
-      if (exit->contains("code")) manifest.exit_code = exit->at("code").get<int>();
-      if (exit->contains("signal")) manifest.signal = exit->at("signal").get<int>();
+      if (exit->contains("code"))
+        manifest.exit_code = exit->at("code").get<int>();
+      if (exit->contains("signal"))
+        manifest.signal = exit->at("signal").get<int>();
     }
-    if (json.contains("usage")) manifest.usage = usage_in(json.at("usage"));
+    if (json.contains("usage"))
+      manifest.usage = usage_in(json.at("usage"));
     if (const auto files = json.find("files"); files != json.end()) {
       for (const auto& [path, proof] : files->items()) {
         if (!lies_in_run(path))
@@ -151,7 +162,8 @@ base::Result<Manifest> read_manifest(const std::filesystem::path& run) {
     }
     return manifest;
   } catch (const nlohmann::json::exception& error) {
-    return base::fail(base::Code::kBadData, std::string("is not a manifest: ") + error.what(),
+    return base::fail(base::Code::kBadData,
+                      std::string("is not a manifest: ") + error.what(),
                       (run / kManifestFile).string());
   }
 }
@@ -166,11 +178,13 @@ base::Result<std::map<std::string, FileProof>> prove_files(const std::filesystem
   try {
     base::parallel_for(files.size(), 0, hash);
   } catch (const std::bad_alloc&) {  // a thread brings a heap of its own
-    for (std::size_t i = 0; i < files.size(); ++i) hash(i);
+    for (std::size_t i = 0; i < files.size(); ++i)
+      hash(i);
   }
   std::map<std::string, FileProof> proofs;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    if (!hashes[i]) return base::fail(std::move(hashes[i]));
+    if (!hashes[i])
+      return base::fail(std::move(hashes[i]));
     std::error_code error;
     proofs[files[i].string()] = {std::filesystem::file_size(run / files[i], error),
                                  std::move(*hashes[i])};
@@ -181,11 +195,14 @@ base::Result<std::map<std::string, FileProof>> prove_files(const std::filesystem
 std::uint64_t written_bytes(const std::filesystem::path& file) {
   std::error_code error;
   const std::uint64_t size = std::filesystem::file_size(file, error);
-  if (error) return 0;
-  if (!is_being_written(file)) return size;
+  if (error)
+    return 0;
+  if (!is_being_written(file))
+    return size;
   wire::native::FileHeader header{};
   const auto head = base::read_head(file, sizeof header);
-  if (!head || head->size() != sizeof header) return size;
+  if (!head || head->size() != sizeof header)
+    return size;
   std::memcpy(&header, head->data(), sizeof header);
   return wire::native::written_bytes(header, size);
 }
@@ -193,9 +210,10 @@ std::uint64_t written_bytes(const std::filesystem::path& file) {
 base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {
   auto manifest = TRY(read_manifest(run));
   if (manifest.end_unix_ns == 0) {
-    return base::fail(
-        base::Code::kBadData, "the run was never finished, so there are no hashes to compare with",
-        run.string(), "Read what is there: rangescope report " + base::shell_quote(run.string()));
+    return base::fail(base::Code::kBadData,
+                      "the run was never finished, so there are no hashes to compare with",
+                      run.string(),
+                      "Read what is there: rangescope report " + base::shell_quote(run.string()));
   }
   std::vector<Difference> differences;
   for (const auto& [path, proof] : manifest.files) {
@@ -208,7 +226,8 @@ base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {
           {path, base::counted(size, "byte") + " instead of " + std::to_string(proof.bytes)});
     } else {
       auto hash = TRY(base::sha256_file(run / path));
-      if (hash != proof.sha256) differences.push_back({path, "changed"});
+      if (hash != proof.sha256)
+        differences.push_back({path, "changed"});
     }
   }
   const auto files = files_of(run);
@@ -241,7 +260,8 @@ model::RunInfo run_info(const std::filesystem::path& run) {
   }
   if (const auto provenance = read_provenance(run)) {
     info.environment = provenance->facts;
-    for (const auto& [name, value] : provenance->variables) info.environment["env." + name] = value;
+    for (const auto& [name, value] : provenance->variables)
+      info.environment["env." + name] = value;
     if (const auto host = provenance->facts.find("host"); host != provenance->facts.end())
       info.host = host->second;
   }
@@ -254,8 +274,8 @@ std::int64_t unix_now_ns() {
 
 std::string utc_text(std::int64_t unix_ns) {
   const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds),
-                     unix_ns / 1'000'000 % 1000);
+  return fmt::format(
+      "{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), unix_ns / 1'000'000 % 1000);
 }
 
 }  // namespace rangescope::runs

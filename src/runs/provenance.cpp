@@ -27,28 +27,38 @@ constexpr std::string_view kEnvSchema = "rangescope.env/1";
 constexpr std::string_view kEnvFile = "env.json";
 
 // What changes how a GPU program behaves. Whole names, and prefixes.
-constexpr std::array<std::string_view, 10> kNames = {
-    "LANG",       "LC_ALL", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED",
-    "WORLD_SIZE", "RANK",   "LOCAL_RANK",      "SLURM_JOB_ID",    "SLURM_PROCID"};
+constexpr std::array<std::string_view, 10> kNames = {"LANG",
+                                                     "LC_ALL",
+                                                     "OMP_NUM_THREADS",
+                                                     "MKL_NUM_THREADS",
+                                                     "PYTHONHASHSEED",
+                                                     "WORLD_SIZE",
+                                                     "RANK",
+                                                     "LOCAL_RANK",
+                                                     "SLURM_JOB_ID",
+                                                     "SLURM_PROCID"};
 constexpr std::array<std::string_view, 9> kPrefixes = {
     "CUDA_", "NVIDIA_", "NCCL_", "CUBLAS_", "CUDNN_", "PYTORCH_", "TORCH_", "NVTX_", "RANGESCOPE_"};
 // What a program prints; nothing where it is not there, fails or takes longer than two seconds.
 std::optional<std::string> ask(std::vector<std::string> argv,
                                const std::filesystem::path& cwd = {}) {
-  if (!base::find_on_path(argv.front())) return std::nullopt;
+  if (!base::find_on_path(argv.front()))
+    return std::nullopt;
   base::Command command = base::question(std::move(argv), std::chrono::seconds(2));
   command.cwd = cwd;
   // Nothing that we look with may be profiled by somebody's injection, nor ask for a password.
   command.unset_env = {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "LD_PRELOAD"};
   command.set_env.insert({{"GIT_TERMINAL_PROMPT", "0"}, {"GIT_OPTIONAL_LOCKS", "0"}});
   const auto ended = base::run(command);
-  if (!ended || !ended->ok()) return std::nullopt;
+  if (!ended || !ended->ok())
+    return std::nullopt;
   return ended->out;
 }
 
 std::string first_value(const std::filesystem::path& file, std::string_view key, char separator) {
   const auto text = base::read_file(file);
-  if (!text) return {};
+  if (!text)
+    return {};
   for (const std::string_view line : base::split(*text, '\n')) {
     const auto end_of_key = line.find(separator);
     if (end_of_key == std::string_view::npos || base::trim(line.substr(0, end_of_key)) != key)
@@ -73,40 +83,51 @@ bool harmless(std::string_view key) {
                                                       "core.autocrlf",
                                                       "core.symlinks",
                                                       "extensions.worktreeconfig"};
-  constexpr std::array<std::string_view, 8> kSections = {"branch.", "user.", "pull.", "push.",
-                                                         "gui.",    "lfs.",  "init.", "submodule."};
-  if (std::find(kWhole.begin(), kWhole.end(), key) != kWhole.end()) return true;
+  constexpr std::array<std::string_view, 8> kSections = {
+      "branch.", "user.", "pull.", "push.", "gui.", "lfs.", "init.", "submodule."};
+  if (std::find(kWhole.begin(), kWhole.end(), key) != kWhole.end())
+    return true;
   if (key.starts_with("remote."))
     return key.ends_with(".url") || key.ends_with(".fetch") || key.ends_with(".pushurl");
-  return std::any_of(kSections.begin(), kSections.end(),
-                     [&](std::string_view section) { return key.starts_with(section); });
+  return std::any_of(kSections.begin(), kSections.end(), [&](std::string_view section) {
+    return key.starts_with(section);
+  });
 }
 
 // A repository's .git may have been written by another user, who packed the folder. Reading its
 // configuration starts nothing.
 bool status_is_safe(const std::filesystem::path& cwd) {
   const auto keys = ask({"git", "config", "--list", "--show-scope", "--name-only"}, cwd);
-  if (!keys) return false;
+  if (!keys)
+    return false;
   for (const std::string_view line : base::split(*keys, '\n')) {
     const auto tab = line.find('\t');
     const std::string_view scope = line.substr(0, tab);
     if (tab == std::string_view::npos || scope == "system" || scope == "global" ||
         scope == "command")
       continue;
-    if (!harmless(line.substr(tab + 1))) return false;
+    if (!harmless(line.substr(tab + 1)))
+      return false;
   }
   return true;
 }
 
 void look_at_git(const std::filesystem::path& cwd, std::map<std::string, std::string>& facts) {
   const auto head = ask({"git", "rev-parse", "HEAD"}, cwd);
-  if (!head) return;
+  if (!head)
+    return;
   facts["git.commit"] = std::string(base::trim(*head));
   // Of a repository too large for the time limit, or with a configuration that starts programs, it
   // is not known.
-  if (!status_is_safe(cwd)) return;
-  if (const auto status = ask({"git", "-c", "core.fsmonitor=false", "status", "--porcelain",
-                               "--untracked-files=no", "--ignore-submodules=all"},
+  if (!status_is_safe(cwd))
+    return;
+  if (const auto status = ask({"git",
+                               "-c",
+                               "core.fsmonitor=false",
+                               "status",
+                               "--porcelain",
+                               "--untracked-files=no",
+                               "--ignore-submodules=all"},
                               cwd))
     facts["git.dirty"] = status->empty() ? "false" : "true";
 }
@@ -137,16 +158,21 @@ void look_at_gpus(std::map<std::string, std::string>& facts) {
   std::sort(cards.begin(), cards.end());
   for (const std::filesystem::path& card : cards) {
     const std::string name = first_value(card, "Model", ':');
-    if (!name.empty()) facts["gpu." + std::to_string(index++)] = name;
+    if (!name.empty())
+      facts["gpu." + std::to_string(index++)] = name;
   }
-  if (index > 0) return;
+  if (index > 0)
+    return;
   const auto list = ask({"nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"});
-  if (!list) return;
+  if (!list)
+    return;
   for (const std::string_view line : base::split(*list, '\n')) {
-    if (base::trim(line).empty()) continue;
+    if (base::trim(line).empty())
+      continue;
     const auto fields = base::split(line, ',');
     facts["gpu." + std::to_string(index++)] = std::string(base::trim(fields.front()));
-    if (fields.size() > 1) facts["driver"] = std::string(base::trim(fields[1]));
+    if (fields.size() > 1)
+      facts["driver"] = std::string(base::trim(fields[1]));
   }
 }
 
@@ -158,14 +184,16 @@ void look_at_packages(const std::filesystem::path& prefix,
       "torch", "transformers", "triton", "numpy", "jax", "vllm", "tensorflow"};
   std::error_code error;
   for (const auto& version : std::filesystem::directory_iterator(prefix / "lib", error)) {
-    if (!version.path().filename().string().starts_with("python3")) continue;
+    if (!version.path().filename().string().starts_with("python3"))
+      continue;
     for (const char* packages : {"site-packages", "dist-packages"}) {
       for (const auto& entry :
            std::filesystem::directory_iterator(version.path() / packages, error)) {
         std::string name = entry.path().filename().string();
         const auto dash = name.find('-');
         const auto end = name.ends_with(".dist-info") ? name.size() - 10 : name.find(".egg-info");
-        if (dash == std::string::npos || end == std::string::npos || end < dash) continue;
+        if (dash == std::string::npos || end == std::string::npos || end < dash)
+          continue;
         if (std::find(kPackages.begin(), kPackages.end(), std::string_view(name).substr(0, dash)) ==
             kPackages.end())
           continue;
@@ -178,13 +206,14 @@ void look_at_packages(const std::filesystem::path& prefix,
 
 void look_at_python(const std::vector<std::string>& program,
                     std::map<std::string, std::string>& facts) {
-  if (program.empty()) return;
+  if (program.empty())
+    return;
   std::filesystem::path path = program.front();
   if (path.string().find('/') == std::string::npos)
     path = base::find_on_path(program.front()).value_or(path);
   const std::string name = path.filename().string();
-  constexpr std::array<std::string_view, 4> kLaunchers = {"torchrun", "accelerate", "deepspeed",
-                                                          "vllm"};
+  constexpr std::array<std::string_view, 4> kLaunchers = {
+      "torchrun", "accelerate", "deepspeed", "vllm"};
   if (!name.starts_with("python") &&
       std::find(kLaunchers.begin(), kLaunchers.end(), name) == kLaunchers.end())
     return;
@@ -192,7 +221,8 @@ void look_at_python(const std::vector<std::string>& program,
   look_at_packages(path.parent_path().parent_path(), facts);
   const auto real = std::filesystem::weakly_canonical(path, error).parent_path().parent_path();
   look_at_packages(real, facts);
-  if (real == "/usr") look_at_packages("/usr/local", facts);
+  if (real == "/usr")
+    look_at_packages("/usr/local", facts);
 }
 
 constexpr std::uintmax_t kHashed = 64u << 20;
@@ -201,7 +231,8 @@ constexpr std::size_t kMostFiles = 100'000;
 std::string changed(const std::filesystem::path& path) {
   std::error_code error;
   const auto time = std::filesystem::last_write_time(path, error);
-  if (error) return "unknown";
+  if (error)
+    return "unknown";
   const auto system = std::chrono::file_clock::to_sys(time);
   return utc_text(
       std::chrono::duration_cast<std::chrono::nanoseconds>(system.time_since_epoch()).count());
@@ -214,19 +245,23 @@ base::Result<std::string> folder(const std::filesystem::path& path) {
   for (std::filesystem::recursive_directory_iterator
            each(path, std::filesystem::directory_options::skip_permission_denied, error),
        end;
-       !error && each != end; each.increment(error)) {
+       !error && each != end;
+       each.increment(error)) {
     std::error_code gone;
-    if (!each->is_regular_file(gone) || gone) continue;
+    if (!each->is_regular_file(gone) || gone)
+      continue;
     const std::uintmax_t size = each->file_size(gone);
-    if (gone) continue;
+    if (gone)
+      continue;
     bytes += size;
     lines.push_back(each->path().lexically_relative(path).string() + " " + std::to_string(size) +
                     " " + changed(each->path()));
-    if (lines.size() == kMostFiles) break;
+    if (lines.size() == kMostFiles)
+      break;
   }
   if (error)
-    return base::fail(base::Code::kNoInput, "the folder cannot be read: " + error.message(),
-                      path.string());
+    return base::fail(
+        base::Code::kNoInput, "the folder cannot be read: " + error.message(), path.string());
   std::sort(lines.begin(), lines.end());
   const std::string at_least = lines.size() == kMostFiles ? "at least " : "";
   return at_least + base::counted(lines.size(), "file") + ", " + std::to_string(bytes) +
@@ -237,7 +272,8 @@ base::Result<std::string> file(const std::filesystem::path& path) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   const std::string bytes = error ? "no regular file" : std::to_string(size) + " bytes";
-  if (error || size > kHashed) return bytes + ", changed " + changed(path);
+  if (error || size > kHashed)
+    return bytes + ", changed " + changed(path);
   auto hash = TRY(base::sha256_file(path));
   return bytes + ", sha256 " + hash;
 }
@@ -245,12 +281,15 @@ base::Result<std::string> file(const std::filesystem::path& path) {
 }  // namespace
 
 bool is_allowed_variable(std::string_view name) {
-  if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
-  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+  if (std::find(kNames.begin(), kNames.end(), name) != kNames.end())
+    return true;
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view prefix) {
+    return name.starts_with(prefix);
+  });
 }
 
-Provenance look(const std::filesystem::path& cwd, const std::vector<std::string>& program,
+Provenance look(const std::filesystem::path& cwd,
+                const std::vector<std::string>& program,
                 const std::vector<std::string>* environment) {
   Provenance seen;
   auto& facts = seen.facts;
@@ -273,21 +312,25 @@ Provenance look(const std::filesystem::path& cwd, const std::vector<std::string>
   const base::Redactor redactor;
   const auto note = [&](std::string_view text) {
     const auto equals = text.find('=');
-    if (equals == std::string_view::npos || !is_allowed_variable(text.substr(0, equals))) return;
+    if (equals == std::string_view::npos || !is_allowed_variable(text.substr(0, equals)))
+      return;
     seen.variables[std::string(text.substr(0, equals))] =
         redactor.variable(text.substr(0, equals), text.substr(equals + 1));
   };
   if (environment != nullptr)
-    for (const std::string& entry : *environment) note(entry);
+    for (const std::string& entry : *environment)
+      note(entry);
   else
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) note(*entry);
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+      note(*entry);
   return seen;
 }
 
 base::Result<void> write_provenance(const std::filesystem::path& run,
                                     const Provenance& provenance) {
   OrderedJson facts = OrderedJson::object(), variables = OrderedJson::object();
-  for (const auto& [name, value] : provenance.facts) facts[name] = base::printable(value);
+  for (const auto& [name, value] : provenance.facts)
+    facts[name] = base::printable(value);
   for (const auto& [name, value] : provenance.variables)
     variables[base::printable(name)] = base::printable(value);
   return write_json(
@@ -301,7 +344,8 @@ base::Result<Provenance> read_provenance(const std::filesystem::path& run) {
     return Provenance{json.value("facts", std::map<std::string, std::string>{}),
                       json.value("variables", std::map<std::string, std::string>{})};
   } catch (const nlohmann::json::exception& error) {
-    return base::fail(base::Code::kBadData, std::string("is not a provenance: ") + error.what(),
+    return base::fail(base::Code::kBadData,
+                      std::string("is not a provenance: ") + error.what(),
                       (run / kEnvFile).string());
   }
 }

@@ -25,7 +25,8 @@ bool is_own(const std::filesystem::path& run, const Manifest& manifest) {
 
 }  // namespace
 
-std::vector<Candidate> prunable(const std::filesystem::path& root, const Retention& retention,
+std::vector<Candidate> prunable(const std::filesystem::path& root,
+                                const Retention& retention,
                                 std::int64_t now_unix_ns) {
   const auto runs = list_runs(root);
   std::size_t old_enough_by_count = runs.size();
@@ -34,13 +35,16 @@ std::vector<Candidate> prunable(const std::filesystem::path& root, const Retenti
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < old_enough_by_count; ++i) {
     const auto manifest = read_manifest(runs[i]);
-    if (!manifest || !is_own(runs[i], *manifest)) continue;
+    if (!manifest || !is_own(runs[i], *manifest))
+      continue;
     if (retention.older_than) {
       const auto age = std::chrono::nanoseconds(now_unix_ns - manifest->start_unix_ns);
-      if (age < *retention.older_than) continue;
+      if (age < *retention.older_than)
+        continue;
     }
     const auto status = read_status(runs[i]);
-    if (status && status->state == RunState::kRunning) continue;
+    if (status && status->state == RunState::kRunning)
+      continue;
     candidates.push_back({runs[i], manifest->start_unix_ns, size_of(runs[i])});
   }
   return candidates;
@@ -49,12 +53,13 @@ std::vector<Candidate> prunable(const std::filesystem::path& root, const Retenti
 base::Result<void> remove_run(const std::filesystem::path& run) {
   std::error_code error;
   if (std::filesystem::is_symlink(run, error))
-    return base::fail(base::Code::kUsage, "is a symbolic link and will not be deleted",
-                      run.string());
+    return base::fail(
+        base::Code::kUsage, "is a symbolic link and will not be deleted", run.string());
   const auto manifest = read_manifest(run);
   const auto folder = std::filesystem::absolute(run, error).lexically_normal();
   if (!manifest || !is_own(folder, *manifest))
-    return base::fail(base::Code::kUsage, "is not a run directory of yours and will not be deleted",
+    return base::fail(base::Code::kUsage,
+                      "is not a run directory of yours and will not be deleted",
                       run.string(),
                       "Its manifest.json must name this folder, and it must belong to you.");
   if (is_held(run).value_or(false))
@@ -66,10 +71,13 @@ base::Result<void> remove_run(const std::filesystem::path& run) {
 base::Result<std::chrono::seconds> parse_age(std::string_view text) {
   const std::string_view trimmed = base::trim(text);
   const auto wrong = [&] {
-    return base::fail(base::Code::kUsage, "'" + std::string(text) + "' is not an age", {},
+    return base::fail(base::Code::kUsage,
+                      "'" + std::string(text) + "' is not an age",
+                      {},
                       "Write a number and a unit: 30s, 90m, 36h, 7d or 2w");
   };
-  if (trimmed.size() < 2) return wrong();
+  if (trimmed.size() < 2)
+    return wrong();
   std::int64_t unit = 0;
   switch (trimmed.back()) {
     case 's': unit = 1; break;
@@ -80,7 +88,8 @@ base::Result<std::chrono::seconds> parse_age(std::string_view text) {
     default: return wrong();
   }
   const auto number = base::to_uint(trimmed.substr(0, trimmed.size() - 1));
-  if (!number || *number > 1'000'000'000) return wrong();
+  if (!number || *number > 1'000'000'000)
+    return wrong();
   return std::chrono::seconds(static_cast<std::int64_t>(*number) * unit);
 }
 
@@ -106,8 +115,8 @@ namespace {
 namespace fs = std::filesystem;
 
 tl::unexpected<base::Error> stays(const fs::path& path, const char* why) {
-  return base::fail(base::Code::kUsage, std::string(why) + " and will not be deleted",
-                    path.string());
+  return base::fail(
+      base::Code::kUsage, std::string(why) + " and will not be deleted", path.string());
 }
 
 /// May it go as a whole? kUsage with what forbids it.
@@ -133,37 +142,45 @@ base::Result<void> removable(const fs::path& folder) {
     if (is_held(entry->path()).value_or(state && state->state == RunState::kRunning))
       return stays(entry->path(), "is still running");
   }
-  if (error) return stays(folder, "cannot be read");
+  if (error)
+    return stays(folder, "cannot be read");
   return {};
 }
 
 }  // namespace
 
-std::vector<Candidate> prunable(const fs::path& root, const Retention& retention,
+std::vector<Candidate> prunable(const fs::path& root,
+                                const Retention& retention,
                                 std::int64_t now_unix_ns) {
   std::vector<Candidate> all;
   for (const fs::path& run : list_runs(root))
-    if (const auto manifest = read_manifest(run)) all.push_back({run, manifest->start_unix_ns, 0});
+    if (const auto manifest = read_manifest(run))
+      all.push_back({run, manifest->start_unix_ns, 0});
   std::set<fs::path> jobs;
   for (const fs::path& folder : list_jobs(root)) {
     const auto job = read_job(folder);
-    if (job) all.push_back({folder, job->start_unix_ns, 0});
+    if (job)
+      all.push_back({folder, job->start_unix_ns, 0});
     jobs.insert(folder);
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& a, const auto& b) { return a.start_unix_ns < b.start_unix_ns; });
-  if (retention.keep) all.resize(all.size() - std::min(all.size(), *retention.keep));
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return a.start_unix_ns < b.start_unix_ns;
+  });
+  if (retention.keep)
+    all.resize(all.size() - std::min(all.size(), *retention.keep));
 
   std::set<fs::path> runs_that_may_go;
   for (const auto& run : runs::prunable(root, {.older_than = retention.older_than}, now_unix_ns))
     runs_that_may_go.insert(run.path);
   std::erase_if(all, [&](Candidate& one) {
-    if (!jobs.contains(one.path)) return !runs_that_may_go.contains(one.path);
+    if (!jobs.contains(one.path))
+      return !runs_that_may_go.contains(one.path);
     return (retention.older_than &&
             std::chrono::nanoseconds(now_unix_ns - one.start_unix_ns) < *retention.older_than) ||
            !removable(one.path);
   });
-  for (Candidate& one : all) one.bytes = size_of(one.path);
+  for (Candidate& one : all)
+    one.bytes = size_of(one.path);
   return all;
 }
 

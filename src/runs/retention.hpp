@@ -28,7 +28,8 @@ struct Candidate {
 /// it lies (a copied one proves nothing), but none that somebody still works on. With both rules a
 /// run must fall under both.
 [[nodiscard]] std::vector<Candidate> prunable(const std::filesystem::path& root,
-                                              const Retention& retention, std::int64_t now_unix_ns);
+                                              const Retention& retention,
+                                              std::int64_t now_unix_ns);
 
 /// Deletes one run directory; refuses (kUsage) what is not one, symbolic links, a run that somebody
 /// works on, and one below which another file system is mounted. Links within are removed, never
@@ -50,7 +51,8 @@ namespace rangescope::runs::job {
 
 /// Runs and jobs of a root that would be deleted, oldest first. Both kinds count towards `keep`.
 [[nodiscard]] std::vector<Candidate> prunable(const std::filesystem::path& root,
-                                              const Retention& retention, std::int64_t now_unix_ns);
+                                              const Retention& retention,
+                                              std::int64_t now_unix_ns);
 
 /// Deletes a job's folder; kUsage with the reason for what must stay.
 [[nodiscard]] base::Result<void> remove_job(const std::filesystem::path& folder);

@@ -56,9 +56,11 @@ TEST_F(Runs, StartedAtOnceNeverCollide) {
   std::vector<fs::path> made(16);
   for (std::size_t i = 0; i < made.size(); ++i)
     threads.emplace_back([&, i] { made[i] = make_run_dir(root_).value(); });
-  for (auto& thread : threads) thread.join();
+  for (auto& thread : threads)
+    thread.join();
   EXPECT_EQ(std::set<fs::path>(made.begin(), made.end()).size(), made.size());
-  for (const auto& path : made) EXPECT_TRUE(fs::is_directory(path));
+  for (const auto& path : made)
+    EXPECT_TRUE(fs::is_directory(path));
 }
 
 TEST_F(Runs, ARootThatIsAFileIsRefused) {
@@ -132,7 +134,8 @@ TEST_F(Runs, AKilledRunShowsAsInterrupted) {
   ASSERT_TRUE(write_running(root_));
   EXPECT_EQ(read_status(root_)->state, RunState::kRunning);  // that is us
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(write_running(root_) ? 0 : 1);
+  if (child == 0)
+    ::_exit(write_running(root_) ? 0 : 1);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_EQ(status, 0);
@@ -151,13 +154,14 @@ TEST_F(Runs, APidThatWasGivenAwayAgainIsNotOurs) {
 
 TEST_F(Runs, StatusReadsBack) {
   ASSERT_TRUE(write_done(
-      root_, {.state = RunState::kDone,
-              .exit_code = 83,
-              .outcome = "data_loss",
-              .message = "m",
-              .program = "exit code 0",
-              .losses = {{"torn_tail", 3, "cut"}},
-              .findings = {{"program.no_nvtx", "?", model::Grade::kFail, "f", "h", {"c"}, "w"}}}));
+      root_,
+      {.state = RunState::kDone,
+       .exit_code = 83,
+       .outcome = "data_loss",
+       .message = "m",
+       .program = "exit code 0",
+       .losses = {{"torn_tail", 3, "cut"}},
+       .findings = {{"program.no_nvtx", "?", model::Grade::kFail, "f", "h", {"c"}, "w"}}}));
   const auto status = read_status(root_);
   ASSERT_TRUE(status);
   EXPECT_EQ(status->exit_code, 83);
@@ -210,7 +214,8 @@ TEST_F(Runs, PruneNeverFollowsLinks) {
 
 TEST_F(Runs, KeepAndAge) {
   constexpr std::int64_t kDay = 86'400'000'000'000;
-  for (int day = 1; day <= 5; ++day) make_run("day" + std::to_string(day), day * kDay);
+  for (int day = 1; day <= 5; ++day)
+    make_run("day" + std::to_string(day), day * kDay);
   const auto names = [&](const Retention& retention) {
     std::string list;
     for (const auto& candidate : prunable(root_, retention, 6 * kDay))
@@ -250,13 +255,15 @@ TEST_F(Runs, ProvenanceIsWrittenAndRead) {
 
 TEST_F(Runs, ProvenanceHasTheVersionsOfThePackagesThatTheProgramsPythonSees) {
   const fs::path packages = root_ / "venv/lib/python3.11/site-packages";
-  for (const char* package : {"torch-2.11.0+cu130.dist-info", "transformers-5.1.0.dist-info",
+  for (const char* package : {"torch-2.11.0+cu130.dist-info",
+                              "transformers-5.1.0.dist-info",
                               "torchvision-0.1.dist-info"})
     fs::create_directories(packages / package);
   auto facts = look(root_, {(root_ / "venv/bin/python").string(), "train.py"}).facts;
   std::erase_if(facts, [](const auto& fact) { return !fact.first.starts_with("python."); });
-  EXPECT_EQ(facts, (std::map<std::string, std::string>{{"python.torch", "2.11.0+cu130"},
-                                                       {"python.transformers", "5.1.0"}}));
+  EXPECT_EQ(facts,
+            (std::map<std::string, std::string>{{"python.torch", "2.11.0+cu130"},
+                                                {"python.transformers", "5.1.0"}}));
 }
 
 }  // namespace runs_test

@@ -24,15 +24,19 @@ struct Tally {
 };
 
 std::uint64_t& count_of(StageCount& count, std::string_view outcome) {
-  if (outcome == "ok") return count.ok;
-  if (outcome == "empty") return count.empty;
-  if (outcome == "refused") return count.refused;
+  if (outcome == "ok")
+    return count.ok;
+  if (outcome == "empty")
+    return count.empty;
+  if (outcome == "refused")
+    return count.refused;
   return count.failed;
 }
 
 void add(const Stage& stage, Tally& tally) {
   ++count_of(tally.count, stage.outcome);
-  if (stage.outcome != "refused" && stage.wall_ns > 0) tally.walls.push_back(stage.wall_ns);
+  if (stage.outcome != "refused" && stage.wall_ns > 0)
+    tally.walls.push_back(stage.wall_ns);
   if (stage.outcome == "empty" || stage.outcome == "failed")
     ++tally.causes[stage.why.empty() ? stage.message : stage.why];
 }
@@ -45,16 +49,19 @@ std::int64_t median_of(std::vector<std::int64_t>& values) {
 
 StageCount finished(Tally tally) {
   StageCount count = std::move(tally.count);
-  if (!tally.walls.empty()) count.median_wall_ns = median_of(tally.walls);
+  if (!tally.walls.empty())
+    count.median_wall_ns = median_of(tally.walls);
   count.causes.assign(tally.causes.begin(), tally.causes.end());
-  std::stable_sort(count.causes.begin(), count.causes.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(count.causes.begin(), count.causes.end(), [](const auto& a, const auto& b) {
+    return a.second > b.second;
+  });
   return count;
 }
 
 /// A stage's outcome in the words of a stage, from that of a run that has one stage.
 std::string stage_outcome(std::string_view of_run) {
-  if (of_run == "nothing_captured") return "empty";
+  if (of_run == "nothing_captured")
+    return "empty";
   const bool is_captured = of_run == "ok" || of_run == "program_failed" || of_run == "data_loss";
   return is_captured ? "ok" : "failed";
 }
@@ -62,14 +69,16 @@ std::string stage_outcome(std::string_view of_run) {
 /// The one stage of a run that recorded natively, whose outcome its status has; none while it runs.
 std::optional<Stage> native_stage(const std::filesystem::path& run) {
   const auto status = read_status(run);
-  if (!status || status->state == RunState::kRunning) return std::nullopt;
+  if (!status || status->state == RunState::kRunning)
+    return std::nullopt;
   Stage stage;
   stage.stage = "native";
   stage.outcome = stage_outcome(status->outcome);
   stage.why = status->state == RunState::kInterrupted ? "interrupted" : status->outcome;
   if (const auto manifest = read_manifest(run)) {
     stage.tool = manifest->tool;
-    if (manifest->end_unix_ns > 0) stage.wall_ns = manifest->end_unix_ns - manifest->start_unix_ns;
+    if (manifest->end_unix_ns > 0)
+      stage.wall_ns = manifest->end_unix_ns - manifest->start_unix_ns;
   }
   return stage;
 }
@@ -105,12 +114,16 @@ std::vector<StageCount> count_stages(const std::vector<std::filesystem::path>& r
   std::map<std::tuple<std::string, std::string, std::string>, Tally> tallies;
   for (const auto& run : runs) {
     auto stages = read_stages(run);
-    if (!stages) continue;
+    if (!stages)
+      continue;
     const auto imports = read_imports(run);
-    if (!imports || !imports->empty()) continue;  // nothing was run here
+    if (!imports || !imports->empty())
+      continue;  // nothing was run here
     if (stages->empty())
-      if (std::optional<Stage> native = native_stage(run)) stages->push_back(std::move(*native));
-    for (const Stage& stage : *stages) add(stage, tallies[{stage.stage, stage.tool, stage.step}]);
+      if (std::optional<Stage> native = native_stage(run))
+        stages->push_back(std::move(*native));
+    for (const Stage& stage : *stages)
+      add(stage, tallies[{stage.stage, stage.tool, stage.step}]);
   }
   std::vector<StageCount> out;
   for (auto& [key, tally] : tallies) {

@@ -64,11 +64,12 @@ std::string_view state_name(RunState state) {
 }
 
 base::Result<void> write_running(const std::filesystem::path& run) {
-  return write_json(run / kStatusFile, {{"schema", kStatusSchema},
-                                        {"state", "running"},
-                                        {"pid", ::getpid()},
-                                        {"boot", boot_id()},
-                                        {"started", start_time(::getpid())}});
+  return write_json(run / kStatusFile,
+                    {{"schema", kStatusSchema},
+                     {"state", "running"},
+                     {"pid", ::getpid()},
+                     {"boot", boot_id()},
+                     {"started", start_time(::getpid())}});
 }
 
 base::Result<void> write_done(const std::filesystem::path& run, const Status& status) {
@@ -88,7 +89,8 @@ base::Result<void> write_done(const std::filesystem::path& run, const Status& st
                    {"losses", std::move(losses)},
                    {"findings", std::move(findings)}};
   auto written = write_json(run / kStatusFile, json);
-  if (written) return written;
+  if (written)
+    return written;
   // A full disk takes no other file; the one that contains "running" has a block on it, which this
   // fits into.
   json.erase("losses");
@@ -122,16 +124,19 @@ base::Result<Status> read_status(const std::filesystem::path& run) {
     status.program = json.value("program", "");
     if (const auto losses = json.find("losses"); losses != json.end()) {
       for (const auto& loss : *losses) {
-        status.losses.push_back(
-            model::Loss::read(loss.at("kind").get<std::string>(), loss.value("severity", "warning"),
-                              loss.value("count", std::uint64_t{0}), loss.value("detail", "")));
+        status.losses.push_back(model::Loss::read(loss.at("kind").get<std::string>(),
+                                                  loss.value("severity", "warning"),
+                                                  loss.value("count", std::uint64_t{0}),
+                                                  loss.value("detail", "")));
       }
     }
     if (const auto findings = json.find("findings"); findings != json.end())
-      for (const auto& finding : *findings) status.findings.push_back(finding_from(finding));
+      for (const auto& finding : *findings)
+        status.findings.push_back(finding_from(finding));
     return status;
   } catch (const nlohmann::json::exception& error) {
-    return base::fail(base::Code::kBadData, std::string("is not a status: ") + error.what(),
+    return base::fail(base::Code::kBadData,
+                      std::string("is not a status: ") + error.what(),
                       (run / kStatusFile).string());
   }
 }

@@ -19,7 +19,8 @@ using Value = base::Postgres::Value;
 /// The statement of that name in store.sql; "" where there is none.
 std::string sql(std::string_view wanted) {
   for (const auto& [name, text] : base::statements(rangescope_store))
-    if (name == wanted) return std::string(text);
+    if (name == wanted)
+      return std::string(text);
   return {};
 }
 std::string migration(int version) {
@@ -28,7 +29,8 @@ std::string migration(int version) {
 /// The version of the schema that this rangescope makes.
 int newest() {
   int version = 0;
-  while (!migration(version + 1).empty()) ++version;
+  while (!migration(version + 1).empty())
+    ++version;
   return version;
 }
 
@@ -38,7 +40,8 @@ void without_nul(Json& json) {
     if (const auto& text = json.get_ref<const std::string&>(); text.find('\0') != std::string::npos)
       json = base::replace_all(text, std::string_view("\0", 1), "\\x00");
   } else if (json.is_structured()) {
-    for (Json& item : json) without_nul(item);
+    for (Json& item : json)
+      without_nul(item);
   }
 }
 
@@ -106,8 +109,10 @@ base::Result<int> Store::version() const {
         "its schema 'rangescope' belongs to the role " +
             base::printable(or_empty(strangers.front()[0])) +
             ", which could run code with your rights",
-        name(), "Connect as that role, or give the schema and its tables to the database's owner");
-  if (has_table.front() != "t") return 0;
+        name(),
+        "Connect as that role, or give the schema and its tables to the database's owner");
+  if (has_table.front() != "t")
+    return 0;
   const auto row =
       TRY(database_.row("select coalesce(max(version), 0) from rangescope.migrations", {}, 1));
   const auto version = static_cast<int>(integer(row.front()));
@@ -115,22 +120,26 @@ base::Result<int> Store::version() const {
     return base::fail(base::Code::kBadData,
                       "its schema has version " + std::to_string(version) +
                           ", and this rangescope knows " + std::to_string(newest()),
-                      name(), "Use a newer rangescope");
+                      name(),
+                      "Use a newer rangescope");
   return version;
 }
 
 base::Result<void> Store::need_schema() const {
   const auto present = TRY(version());
-  if (present == newest()) return {};
+  if (present == newest())
+    return {};
   return base::fail(
       base::Code::kNoInput,
-      present == 0 ? "the database holds no runs" : "its schema is of an older rangescope", name(),
+      present == 0 ? "the database holds no runs" : "its schema is of an older rangescope",
+      name(),
       "Push a run: rangescope runs push " + base::shell_quote(name()) + " RUN");
 }
 
 base::Result<void> Store::migrate() const {
   const auto present = TRY(version());
-  if (present == newest()) return {};
+  if (present == newest())
+    return {};
   for (const char* step : {"lock", "schema", "table"})
     TRY(database_.query(sql(std::string("migrations: ") + step)));
   const auto locked = TRY(version());  // another process may have been first
@@ -154,25 +163,33 @@ base::Result<void> Store::insert(const std::string& name,
   const std::string command = base::shell_quote(base::redact_arguments(first.command));
   // The row of a push that is there already is locked until the end: two pushes of one run come one
   // after the other.
-  auto pushed = TRY(database_.row(
-      sql("push"),
-      {key_of(runs), base::printable(name), machine_kind(runs.front()),
-       or_null(base::printable(first.host)), fact(first, "git.commit"), fact(first, "git.dirty"),
-       first.start_unix_ns > 0
-           ? Value(std::to_string(static_cast<double>(first.start_unix_ns) / 1e9))
-           : Value(),
-       or_null(first.tool), or_null(base::printable(command)), dumped(first.environment)},
-      1));
+  auto pushed =
+      TRY(database_.row(sql("push"),
+                        {key_of(runs),
+                         base::printable(name),
+                         machine_kind(runs.front()),
+                         or_null(base::printable(first.host)),
+                         fact(first, "git.commit"),
+                         fact(first, "git.dirty"),
+                         first.start_unix_ns > 0
+                             ? Value(std::to_string(static_cast<double>(first.start_unix_ns) / 1e9))
+                             : Value(),
+                         or_null(first.tool),
+                         or_null(base::printable(command)),
+                         dumped(first.environment)},
+                        1));
   const std::string push = or_empty(pushed.front());
   TRY(database_.query("delete from rangescope.runs where push = $1", {push}));
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Json json = Json::parse(digest_text(runs[i], 64));
     json["run"]["command"] =
         base::redact_arguments(json["run"].value("command", std::vector<std::string>{}));
-    if (!runs[i].judged) json["verdict"] = Json::array();
+    if (!runs[i].judged)
+      json["verdict"] = Json::array();
     without_nul(json);
     auto run = TRY(database_.row(sql("insert run"),
-                                 {push, std::to_string(i),
+                                 {push,
+                                  std::to_string(i),
                                   dumped({{"run", json["run"]},
                                           {"devices", json["devices"]},
                                           {"partial_gpu", json["partial_gpu"]},
@@ -203,10 +220,17 @@ base::Result<std::vector<Stored>> Store::list(std::size_t limit) const {
     const auto rows = TRY(database_.query(sql("list"), {std::to_string(limit)}, 11));
     std::vector<Stored> out;
     for (const auto& row : rows)
-      out.push_back({or_empty(row[0]), or_empty(row[1]), or_empty(row[2]), or_empty(row[3]),
-                     or_empty(row[4]), or_empty(row[10]),
-                     row[5] ? std::optional(*row[5] == "t") : std::nullopt, integer(row[6]),
-                     integer(row[7]), integer(row[8]), integer(row[9])});
+      out.push_back({or_empty(row[0]),
+                     or_empty(row[1]),
+                     or_empty(row[2]),
+                     or_empty(row[3]),
+                     or_empty(row[4]),
+                     or_empty(row[10]),
+                     row[5] ? std::optional(*row[5] == "t") : std::nullopt,
+                     integer(row[6]),
+                     integer(row[7]),
+                     integer(row[8]),
+                     integer(row[9])});
     return out;
   });
 }
@@ -216,8 +240,8 @@ base::Result<model::Side> Store::load(const std::string& push,
   return read<model::Side>([&]() -> base::Result<model::Side> {
     const Value machine = like != nullptr ? Value(machine_kind(like->front())) : Value();
     const auto find = [&](const Value& on) {
-      return database_.query(sql("find"),
-                             {push, on, like != nullptr ? Value(key_of(*like)) : Value()}, 2);
+      return database_.query(
+          sql("find"), {push, on, like != nullptr ? Value(key_of(*like)) : Value()}, 2);
     };
     const auto found = TRY(find(machine));
     if (found.empty()) {
@@ -232,7 +256,8 @@ base::Result<model::Side> Store::load(const std::string& push,
           base::Code::kNoInput,
           push.empty() ? "it holds no other run"
                        : "it holds no run or commit '" + base::printable(push) + "'",
-          name(), "See what there is: rangescope runs list --from " + base::shell_quote(name()));
+          name(),
+          "See what there is: rangescope runs list --from " + base::shell_quote(name()));
     }
     model::Side side{name() + "#" + or_empty(found.front()[1]), {}};
     const auto rows = TRY(database_.query(sql("load"), {found.front()[0]}, 1));
@@ -250,7 +275,8 @@ base::Result<Store::Place> Store::find_place(const std::string& region) const {
   const auto parts = base::split(region, '>');
   std::string last(base::trim(parts.back()));
   const auto end_of_domain = last.rfind('@');
-  if (parts.size() == 1 && end_of_domain != std::string::npos) last.erase(0, end_of_domain + 1);
+  if (parts.size() == 1 && end_of_domain != std::string::npos)
+    last.erase(0, end_of_domain + 1);
   std::vector<Place> exact, ending;
   const auto paths = TRY(database_.query(sql("paths"), {last}, 2));
   for (const auto& row : paths) {
@@ -258,16 +284,22 @@ base::Result<Store::Place> Store::find_place(const std::string& region) const {
     Place place{model::path_text(domain, names_in(path)), domain, path};
     (place.text == region ? exact : ending).push_back(std::move(place));
   }
-  if (exact.empty() && parts.size() > 1) ending.clear();
+  if (exact.empty() && parts.size() > 1)
+    ending.clear();
   const std::vector<Place>& places = exact.empty() ? ending : exact;
-  if (places.size() == 1) return places.front();
+  if (places.size() == 1)
+    return places.front();
   if (places.empty())
-    return base::fail(base::Code::kNoInput, "no run has a region '" + base::printable(region) + "'",
-                      name(), hint_for_region(last));
+    return base::fail(base::Code::kNoInput,
+                      "no run has a region '" + base::printable(region) + "'",
+                      name(),
+                      hint_for_region(last));
   std::vector<std::string> texts;
-  for (const Place& place : places) texts.push_back(base::shell_quote(place.text));
+  for (const Place& place : places)
+    texts.push_back(base::shell_quote(place.text));
   return base::fail(base::Code::kUsage,
-                    "several regions have this name: " + base::join(texts, ", "), name(),
+                    "several regions have this name: " + base::join(texts, ", "),
+                    name(),
                     "Name one with its path");
 }
 
@@ -276,11 +308,14 @@ std::string Store::hint_for_region(const std::string& last) const {
   const auto rows = database_.query(
       "select distinct path[array_length(path, 1)] from "
       "rangescope.regions order by 1 limit 10000",
-      {}, 1);
+      {},
+      1);
   if (rows)
-    for (const auto& row : *rows) names.push_back(or_empty(row[0]));
+    for (const auto& row : *rows)
+      names.push_back(or_empty(row[0]));
   const std::string suggestion = base::did_you_mean(last, names);
-  if (!suggestion.empty()) return suggestion;
+  if (!suggestion.empty())
+    return suggestion;
   return "See what there is: rangescope compare " + base::shell_quote(name()) + " RUN";
 }
 
@@ -295,7 +330,8 @@ base::Result<History> Store::history(const std::string& region, const std::strin
     std::string push;
     for (const auto& row : rows) {
       const auto value = row[6] ? base::to_double(*row[6]) : std::nullopt;
-      if (!value) continue;
+      if (!value)
+        continue;
       if (out.points.empty() || row[0] != push)
         out.points.push_back({or_empty(row[1]),
                               or_empty(row[2]),
@@ -308,7 +344,8 @@ base::Result<History> Store::history(const std::string& region, const std::strin
     }
     if (out.points.empty())
       return base::fail(base::Code::kNothingCaptured,
-                        "no run has a value " + base::printable(tag) + " of it", out.region,
+                        "no run has a value " + base::printable(tag) + " of it",
+                        out.region,
                         "Name another one with --metric");
     return out;
   });

@@ -10,7 +10,8 @@ std::optional<model::ProcessUsage> usage_together(std::span<const std::filesyste
   std::optional<model::ProcessUsage> all;
   for (const std::filesystem::path& run : runs) {
     const auto manifest = read_manifest(run);
-    if (!manifest || !manifest->usage) return std::nullopt;
+    if (!manifest || !manifest->usage)
+      return std::nullopt;
     const model::ProcessUsage& usage = *manifest->usage;
     if (!all) {
       all = usage;

@@ -29,7 +29,8 @@ class Runs {
   /// "user, system, peak" in ns and bytes.
   [[nodiscard]] std::string usage() const {
     const auto all = together();
-    if (!all) return "unknown";
+    if (!all)
+      return "unknown";
     const auto text = [](double value) { return std::to_string(static_cast<long>(value)); };
     return text(all->user_ns) + ", " + text(all->system_ns) + ", " +
            (all->peak_rss_bytes ? text(*all->peak_rss_bytes) : "unknown");

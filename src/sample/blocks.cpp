@@ -38,8 +38,8 @@ base::Result<BlockFile> BlockFile::create(const std::filesystem::path& file,
   const int fd =
       ::open(base::in_place(file).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0)
-    return base::fail(base::Code::kIo, std::string("cannot be written: ") + std::strerror(errno),
-                      file);
+    return base::fail(
+        base::Code::kIo, std::string("cannot be written: ") + std::strerror(errno), file);
   BlockFile out(fd);
   format::FileHeader header{};
   std::memcpy(header.magic, magic, sizeof header.magic);
@@ -58,14 +58,17 @@ BlockFile::BlockFile(BlockFile&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), bytes_(other.bytes_), failed_(other.failed_) {}
 
 BlockFile::~BlockFile() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ >= 0)
+    ::close(fd_);
 }
 
 void BlockFile::put(format::Type type, std::string_view raw, std::uint32_t items) {
-  if (failed_) return;
+  if (failed_)
+    return;
   std::string packed(ZSTD_compressBound(raw.size()), '\0');
   const std::size_t size = ZSTD_compress(packed.data(), packed.size(), raw.data(), raw.size(), 1);
-  if (ZSTD_isError(size)) return;
+  if (ZSTD_isError(size))
+    return;
   const format::BlockHeader head{format::kBlockMagic,
                                  type,
                                  static_cast<std::uint32_t>(raw.size()),

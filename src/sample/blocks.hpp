@@ -16,7 +16,8 @@ class BlockFile {
   /// Makes the file and writes its head. kIo where that cannot be.
   [[nodiscard]] static base::Result<BlockFile> create(
       const std::filesystem::path& file,
-      const char (&magic)[sizeof(wire::samples::FileHeader::magic)], std::uint32_t version);
+      const char (&magic)[sizeof(wire::samples::FileHeader::magic)],
+      std::uint32_t version);
   BlockFile(BlockFile&& other) noexcept;
   BlockFile& operator=(BlockFile&&) = delete;
   BlockFile(const BlockFile&) = delete;

@@ -23,12 +23,14 @@ namespace rangescope::wire {
       std::memcmp(own, of_children, static_cast<std::size_t>(bytes)) != 0)
     return 0;
   const int file = ::open("/proc/self/timens_offsets", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
+  if (file < 0)
+    return 0;
   const ssize_t got = ::read(file, text, sizeof text - 1);
   ::close(file);
   text[got > 0 ? got : 0] = '\0';
   constexpr char kName[] = "monotonic ";  // then seconds and nanoseconds
-  if (std::strncmp(text, kName, sizeof kName - 1) != 0) return 0;
+  if (std::strncmp(text, kName, sizeof kName - 1) != 0)
+    return 0;
   char* end = nullptr;
   const std::int64_t seconds = std::strtoll(text + sizeof kName - 1, &end, 10);
   return seconds * 1'000'000'000 + std::strtoll(end, nullptr, 10);

@@ -106,7 +106,8 @@ class Packer {
     ++items_;
   }
   void number(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
+    for (; value >= 0x80; value >>= 7)
+      bytes_ += static_cast<char>(value | 0x80);
     bytes_ += static_cast<char>(value);
   }
   void difference(std::int64_t value) {
@@ -145,11 +146,14 @@ class Unpacker {
   std::uint64_t number() {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 70; shift += 7) {
-      if (left_.empty()) break;
+      if (left_.empty())
+        break;
       const auto byte = static_cast<unsigned char>(left_.front());
       left_.remove_prefix(1);
-      if (shift < 64) value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
+      if (shift < 64)
+        value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80)
+        return value;
     }
     good_ = false;
     left_ = {};

@@ -65,7 +65,8 @@ inline Fields published(const char* bytes, int minor) {
   const auto& places = kPublished[minor - kFirstThatPublishes];
   const auto number = [&](std::size_t offset) {
     std::uint64_t value = 0;
-    if (offset != 0) std::memcpy(&value, bytes + offset, sizeof value);
+    if (offset != 0)
+      std::memcpy(&value, bytes + offset, sizeof value);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, 1u << 20));
   };
   std::uint32_t numbers[kNumbers];
@@ -99,7 +100,8 @@ inline std::uint32_t line_at(std::string_view table, std::uint32_t first, std::u
       for (unsigned shift = 0; shift < 60; shift += 6) {
         const std::uint8_t part = next();
         value |= std::uint64_t{part & 63u} << shift;
-        if ((part & 64) == 0) break;
+        if ((part & 64) == 0)
+          break;
       }
       const auto difference = static_cast<std::int64_t>(value >> 1);
       line += (value & 1) != 0 ? -difference : difference;
@@ -107,9 +109,11 @@ inline std::uint32_t line_at(std::string_view table, std::uint32_t first, std::u
       line += form - 10;
     }
     end += 2 * ((head & 7u) + 1);
-    if (offset < end) return form == 15 || line <= 0 ? 0 : static_cast<std::uint32_t>(line);
+    if (offset < end)
+      return form == 15 || line <= 0 ? 0 : static_cast<std::uint32_t>(line);
     const auto is_column = [&] { return (static_cast<std::uint8_t>(table[i]) & 0x80) == 0; };
-    while (i < table.size() && is_column()) ++i;
+    while (i < table.size() && is_column())
+      ++i;
   }
   return 0;
 }

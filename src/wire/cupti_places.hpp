@@ -23,14 +23,18 @@ template <class TryPath>
   for (const int major : majors) {
     for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
       const char* root = std::getenv(variable);
-      if (root == nullptr || root[0] == '\0') continue;
-      if (under(root, "/lib64", major) || under(root, "/extras/CUPTI/lib64", major)) return true;
+      if (root == nullptr || root[0] == '\0')
+        continue;
+      if (under(root, "/lib64", major) || under(root, "/extras/CUPTI/lib64", major))
+        return true;
     }
     std::snprintf(path, sizeof path, "libcupti.so.%d", major);
-    if (try_path(static_cast<const char*>(path))) return true;
+    if (try_path(static_cast<const char*>(path)))
+      return true;
     for (const char* below :
          {"/lib64", "/extras/CUPTI/lib64", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"})
-      if (under("/usr/local/cuda", below, major)) return true;
+      if (under("/usr/local/cuda", below, major))
+        return true;
   }
   return false;
 }

@@ -65,9 +65,11 @@ class Functions {
   /// Null: none. Writes into both texts, and keeps pointers into them.
   void choose(char* phases, char* chosen) {
     add_lines(chosen);
-    if (phases != nullptr && std::strcmp(phases, "off") == 0) return;
+    if (phases != nullptr && std::strcmp(phases, "off") == 0)
+      return;
     add_lines(phases);
-    for (const auto& phase : kPhasesOfFrameworks) add(phase.name, phase.pattern);
+    for (const auto& phase : kPhasesOfFrameworks)
+      add(phase.name, phase.pattern);
   }
   /// The number of the pattern that matches, for name_of(); 0: none does.
   [[nodiscard]] std::size_t find(const char* file, const char* function) const {
@@ -77,19 +79,23 @@ class Functions {
     const auto stem_bytes = static_cast<int>(has_suffix ? bytes - 3 : bytes);
     std::snprintf(place, sizeof place, "/%.*s.%s", stem_bytes, file, function);
     char* init = std::strstr(place, "/__init__.");
-    if (init != nullptr) std::memmove(init, init + 9, std::strlen(init + 9) + 1);
+    if (init != nullptr)
+      std::memmove(init, init + 9, std::strlen(init + 9) + 1);
     for (char* c = place; *c != '\0'; ++c)
-      if (*c == '/') *c = '.';
+      if (*c == '/')
+        *c = '.';
     for (std::size_t i = 0; i < count_; ++i) {
       char pattern[512];
       std::snprintf(pattern, sizeof pattern, "*.%.*s", entries_[i].bytes, entries_[i].pattern);
-      if (fnmatch(pattern, place, FNM_NOESCAPE) == 0) return i + 1;
+      if (fnmatch(pattern, place, FNM_NOESCAPE) == 0)
+        return i + 1;
     }
     return 0;
   }
   /// The argument, and its attribute, that distinguish the function's calls. False if there is
   /// none.
-  [[nodiscard]] bool by_argument(std::size_t number, std::size_t& argument,
+  [[nodiscard]] bool by_argument(std::size_t number,
+                                 std::size_t& argument,
                                  const char*& attribute) const {
     argument = entries_[number - 1].argument;
     attribute = entries_[number - 1].attribute;
@@ -97,14 +103,17 @@ class Functions {
   }
   /// The name of calls with this number from the argument; the first name, "other", for 0 and for
   /// numbers without a name.
-  void name_of(std::size_t number, std::uint64_t argument_number, char* into,
+  void name_of(std::size_t number,
+               std::uint64_t argument_number,
+               char* into,
                std::size_t most) const {
     const char* const other = entries_[number - 1].name;
     const char* text = other;
     for (; argument_number > 0; --argument_number) {
       const char* bar = std::strchr(text, '|');
       text = bar != nullptr ? bar + 1 : other;
-      if (bar == nullptr) break;
+      if (bar == nullptr)
+        break;
     }
     std::snprintf(into, most, "%.*s", static_cast<int>(std::strcspn(text, "|")), text);
   }
@@ -123,25 +132,29 @@ class Functions {
     const char* attribute;  ///< "@1.mode": "mode"; null: the function's calls have one name
   };
   void add(const char* name, const char* pattern) {
-    if (count_ == std::size(entries_) || pattern[0] == '\0') return;
+    if (count_ == std::size(entries_) || pattern[0] == '\0')
+      return;
     const std::size_t bytes = std::strcspn(pattern, "@");
     Entry& entry = entries_[count_++];
     entry = {name, pattern, static_cast<int>(bytes), 0, nullptr};
     const char* suffix = pattern + bytes;  // "@1.mode"
     const bool has_argument =
         suffix[0] == '@' && suffix[1] >= '0' && suffix[1] <= '9' && suffix[2] == '.';
-    if (name == nullptr || !has_argument) return;
+    if (name == nullptr || !has_argument)
+      return;
     entry.argument = static_cast<std::size_t>(suffix[1] - '0');
     entry.attribute = suffix + 3;
   }
   void add_line(char* line) {
     char* equals = std::strchr(line, '=');
-    if (equals == nullptr) return add(nullptr, line);
+    if (equals == nullptr)
+      return add(nullptr, line);
     *equals = '\0';
     add(line, equals + 1);
   }
   void add_lines(char* text) {
-    if (text == nullptr) return;
+    if (text == nullptr)
+      return;
     char* rest = nullptr;
     for (char* line = strtok_r(text, "\n", &rest); line != nullptr;
          line = strtok_r(nullptr, "\n", &rest))

@@ -28,9 +28,12 @@ namespace rangescope::wire {
       int open = 0;
       std::size_t end = i;
       for (; end < demangled.size(); ++end) {
-        if (demangled[end] == '<' || demangled[end] == '(') ++open;
-        if (demangled[end] == '>' || demangled[end] == ')') --open;
-        if (open == 0) break;
+        if (demangled[end] == '<' || demangled[end] == '(')
+          ++open;
+        if (demangled[end] == '>' || demangled[end] == ')')
+          --open;
+        if (open == 0)
+          break;
       }
       if (end + 1 >= demangled.size() || demangled[end + 1] == '(')
         return demangled.substr(begin, i - begin);

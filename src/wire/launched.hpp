@@ -36,28 +36,36 @@ inline std::string text_of(const Launched& launched) {
   std::string text = kHead;
   text += "start_unix_ns " + std::to_string(launched.start_unix_ns) + "\nstart_ns " +
           std::to_string(launched.start_ns) + "\n";
-  if (launched.end_ns > 0) text += "end_ns " + std::to_string(launched.end_ns) + "\n";
+  if (launched.end_ns > 0)
+    text += "end_ns " + std::to_string(launched.end_ns) + "\n";
   if (launched.attached_pid > 0)
     text += "attached_pid " + std::to_string(launched.attached_pid) + "\nran_ns " +
             std::to_string(launched.ran_ns) + "\n";
-  if (launched.window > 0) text += "window " + std::to_string(launched.window) + "\n";
+  if (launched.window > 0)
+    text += "window " + std::to_string(launched.window) + "\n";
   return text;
 }
 
 /// False if it is not such a file, or damaged.
 inline bool read(const std::string& text, Launched& into) {
   const std::string head = kHead;
-  if (text.compare(0, head.size(), head) != 0) return false;
+  if (text.compare(0, head.size(), head) != 0)
+    return false;
   const int fields = std::sscanf(text.c_str() + head.size(),
                                  "start_unix_ns %" SCNd64 " start_ns %" SCNd64 " end_ns %" SCNd64,
-                                 &into.start_unix_ns, &into.start_ns, &into.end_ns);
+                                 &into.start_unix_ns,
+                                 &into.start_ns,
+                                 &into.end_ns);
   constexpr std::int64_t kLatest = std::int64_t{1} << 62;
   if (const auto line = text.find("attached_pid "); line != std::string::npos)
-    std::sscanf(text.c_str() + line, "attached_pid %" SCNu32 " ran_ns %" SCNd64, &into.attached_pid,
+    std::sscanf(text.c_str() + line,
+                "attached_pid %" SCNu32 " ran_ns %" SCNd64,
+                &into.attached_pid,
                 &into.ran_ns);
   if (const auto line = text.find("\nwindow "); line != std::string::npos)
     std::sscanf(text.c_str() + line, "\nwindow %" SCNu32, &into.window);
-  if (into.ran_ns < 0 || into.ran_ns >= kLatest) into.ran_ns = 0;
+  if (into.ran_ns < 0 || into.ran_ns >= kLatest)
+    into.ran_ns = 0;
   const bool has_start =
       fields >= 2 && into.start_ns > 0 && into.start_ns < kLatest && into.start_unix_ns > 0;
   const bool is_running = into.end_ns == 0;

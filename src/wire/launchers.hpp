@@ -4,20 +4,23 @@
 
 namespace rangescope::wire {
 
-inline constexpr const char* kRankVariables[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
-                                                 "PMI_RANK", "SLURM_PROCID",         "LOCAL_RANK"};
-inline constexpr const char* kLocalRankVariables[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                                      "MPI_LOCALRANKID", "PMI_LOCAL_RANK",
+inline constexpr const char* kRankVariables[] = {
+    "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK"};
+inline constexpr const char* kLocalRankVariables[] = {"LOCAL_RANK",
+                                                      "OMPI_COMM_WORLD_LOCAL_RANK",
+                                                      "MPI_LOCALRANKID",
+                                                      "PMI_LOCAL_RANK",
                                                       "SLURM_LOCALID"};
 inline constexpr const char* kLocalWorldVariables[] = {
     "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"};
-inline constexpr const char* kWorldVariables[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-                                                  "SLURM_STEP_NUM_TASKS"};
+inline constexpr const char* kWorldVariables[] = {
+    "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
 inline constexpr unsigned kMostRanks = 100000000;
 
 /// Parses a rank or size; false if the text is not one.
 [[nodiscard]] inline bool parse_rank(const char* text, unsigned& value) {
-  if (text == nullptr || *text == '\0') return false;
+  if (text == nullptr || *text == '\0')
+    return false;
   for (value = 0; *text >= '0' && *text <= '9' && value < kMostRanks; ++text)
     value = value * 10 + static_cast<unsigned>(*text - '0');
   return *text == '\0';
@@ -38,9 +41,12 @@ inline constexpr unsigned kMostRanks = 100000000;
       ++list;
       last = number();
     }
-    if (first <= rank && rank <= last) return true;
-    if (*list == ',') ++list;
-    while (*list == ' ') ++list;
+    if (first <= rank && rank <= last)
+      return true;
+    if (*list == ',')
+      ++list;
+    while (*list == ' ')
+      ++list;
   }
   return false;
 }

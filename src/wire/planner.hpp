@@ -31,15 +31,30 @@ struct Table {
   /// Every chip that CUPTI knows.
   int (*chips)(EmitName emit, void* context, char* why, std::size_t why_bytes);
   /// Base names of the metrics of a chip, of one kind.
-  int (*metrics)(const char* chip, MetricKind kind, EmitName emit, void* context, char* why,
+  int (*metrics)(const char* chip,
+                 MetricKind kind,
+                 EmitName emit,
+                 void* context,
+                 char* why,
                  std::size_t why_bytes);
   /// Description, hardware unit and dimension of a metric. 1 if the chip has no such metric.
-  int (*describe)(const char* chip, const char* metric, EmitName description, EmitName hardware,
-                  EmitName dimension, void* context, char* why, std::size_t why_bytes);
+  int (*describe)(const char* chip,
+                  const char* metric,
+                  EmitName description,
+                  EmitName hardware,
+                  EmitName dimension,
+                  void* context,
+                  char* why,
+                  std::size_t why_bytes);
   /// The passes of the whole set. 1 if a metric is refused individually, with its index in
   /// `refused`; 2 if each can be counted, but not in one configuration.
-  int (*passes)(const char* chip, const char* const* metrics, std::size_t count,
-                std::size_t* passes, std::size_t* refused, char* why, std::size_t why_bytes);
+  int (*passes)(const char* chip,
+                const char* const* metrics,
+                std::size_t count,
+                std::size_t* passes,
+                std::size_t* refused,
+                char* why,
+                std::size_t why_bytes);
 };
 
 using GetTable = const Table* (*)();

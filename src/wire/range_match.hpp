@@ -30,11 +30,13 @@ struct RangeShape {
 /// `kind(i)`: the kind of element i. `same(i, j)`: whether the literal names i and j are equal.
 /// `matches(i, p)`: whether name i matches the range at position p of the stack, 0 at the bottom.
 template <class Kind, class Same, class Matches>
-bool stack_matches(const RangeShape& shape, std::size_t depth, Kind kind, Same same,
-                   Matches matches) {
+bool stack_matches(
+    const RangeShape& shape, std::size_t depth, Kind kind, Same same, Matches matches) {
   std::size_t count = shape.elements;
-  while (count > 0 && kind(count - 1) != RangeElement::kName) --count;
-  if (count == 0 || shape.elements > kMaxRangeElements || depth == 0) return false;
+  while (count > 0 && kind(count - 1) != RangeElement::kName)
+    --count;
+  if (count == 0 || shape.elements > kMaxRangeElements || depth == 0)
+    return false;
   const bool one_above = count < shape.elements && kind(shape.elements - 1) == RangeElement::kOne;
   const auto bit = [](std::size_t element) { return std::uint64_t{1} << element; };
   // Bits of names that match there, with the rest of the expression above.
@@ -45,11 +47,14 @@ bool stack_matches(const RangeShape& shape, std::size_t depth, Kind kind, Same s
   for (std::size_t p = depth; p-- > 0;) {
     std::uint64_t matching = 0;
     for (std::size_t i = count, next = count; i-- > 0;) {
-      if (kind(i) != RangeElement::kName) continue;
+      if (kind(i) != RangeElement::kName)
+        continue;
       const std::size_t follower = next;
       next = i;
-      if (i == 0 && shape.bottom && p != 0) continue;
-      if (i + 1 == count && shape.top && p + 1 != depth) continue;
+      if (i == 0 && shape.bottom && p != 0)
+        continue;
+      if (i + 1 == count && shape.top && p + 1 != depth)
+        continue;
       bool rest_matches = false;
       if (follower == count) {
         rest_matches = !one_above || p + 2 == depth;
@@ -62,11 +67,14 @@ bool stack_matches(const RangeShape& shape, std::size_t depth, Kind kind, Same s
                        ((matching & bit(follower)) != 0 && !shape.regex && same(i, follower));
       }
       const bool is_ruled_out = shape.regex ? !rest_matches : (met & bit(i)) != 0;
-      if (is_ruled_out || !matches(i, p)) continue;
+      if (is_ruled_out || !matches(i, p))
+        continue;
       met |= bit(i);
-      if (!rest_matches) continue;
+      if (!rest_matches)
+        continue;
       matching |= bit(i);
-      if (i == 0) return true;
+      if (i == 0)
+        return true;
     }
     two_above = above;
     above = matching;

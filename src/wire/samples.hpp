@@ -82,7 +82,8 @@ static_assert(sizeof(Event) == 16);
 [[nodiscard]] inline std::uint32_t checksum(const void* data, std::size_t bytes) {
   std::uint32_t sum = 0x811c9dc5u;
   const auto* begin = static_cast<const unsigned char*>(data);
-  for (std::size_t i = 0; i < bytes; ++i) sum = (sum ^ begin[i]) * 0x01000193u;
+  for (std::size_t i = 0; i < bytes; ++i)
+    sum = (sum ^ begin[i]) * 0x01000193u;
   return sum;
 }
 

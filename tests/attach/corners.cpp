@@ -61,7 +61,8 @@ int coroutine() {
   ready();
   ::swapcontext(&g_main, &g_coroutine);
   bool is_whole = true;
-  for (std::size_t i = 0; i < kNeighbour; ++i) is_whole = is_whole && g_memory[i] == kPattern;
+  for (std::size_t i = 0; i < kNeighbour; ++i)
+    is_whole = is_whole && g_memory[i] == kPattern;
   return answer(is_whole);
 }
 
@@ -76,7 +77,8 @@ __attribute__((noinline)) void descend() {
   volatile char frame[1024];
   frame[0] = 1;
   const auto here = reinterpret_cast<std::uintptr_t>(&frame[0]);
-  if (here > g_lowest + 4 * 1024) descend();
+  if (here > g_lowest + 4 * 1024)
+    descend();
   if (here > g_lowest + 14 * 1024 && !g_has_waited) {
     g_has_waited = true;
     wait_for_end_of_input();
@@ -89,13 +91,15 @@ std::uintptr_t end_of_stack() {
   char line[512];
   unsigned long begin = 0, end = 0;
   while (maps != nullptr && std::fgets(line, sizeof line, maps) != nullptr)
-    if (std::strstr(line, "[stack]") != nullptr) std::sscanf(line, "%lx-%lx", &begin, &end);
+    if (std::strstr(line, "[stack]") != nullptr)
+      std::sscanf(line, "%lx-%lx", &begin, &end);
   return end;
 }
 
 int deep() {
   const rlimit limit{kLimit, kLimit};
-  if (::setrlimit(RLIMIT_STACK, &limit) != 0) return 2;
+  if (::setrlimit(RLIMIT_STACK, &limit) != 0)
+    return 2;
   g_lowest = end_of_stack() - kLimit;
   ready();
   descend();
@@ -115,7 +119,8 @@ void lock() {
 
 extern "C" void* malloc(std::size_t bytes) {
   lock();
-  if (g_holds_lock) wait_for_end_of_input();
+  if (g_holds_lock)
+    wait_for_end_of_input();
   const std::size_t begin = g_used.fetch_add((bytes + 63) / 64 * 64);
   g_locked = 0;
   return begin + bytes <= kArena ? g_arena + begin : nullptr;
@@ -126,23 +131,27 @@ extern "C" void* calloc(std::size_t count, std::size_t bytes) {
 }
 extern "C" void* realloc(void* old, std::size_t bytes) {
   void* memory = malloc(bytes);
-  if (old != nullptr && memory != nullptr) std::memmove(memory, old, bytes);
+  if (old != nullptr && memory != nullptr)
+    std::memmove(memory, old, bytes);
   return memory;
 }
 
 namespace {
 
 void* hold_lock(void*) {
-  while (!g_holds_lock) ::usleep(1000);
+  while (!g_holds_lock)
+    ::usleep(1000);
   void* volatile memory = malloc(8);
   return memory;
 }
 
 int allocator() {
   pthread_t holder;
-  if (::pthread_create(&holder, nullptr, hold_lock, nullptr) != 0) return 2;
+  if (::pthread_create(&holder, nullptr, hold_lock, nullptr) != 0)
+    return 2;
   g_holds_lock = true;
-  while (g_locked == 0) ::usleep(1000);
+  while (g_locked == 0)
+    ::usleep(1000);
   ready();
   g_holds_lock = false;
   void* volatile memory = malloc(8);
@@ -154,7 +163,8 @@ void* goes_on(void*) {
   volatile std::uint64_t sum = 0;
   pollfd input{STDIN_FILENO, POLLIN, 0};
   while (::poll(&input, 1, 1) == 0)
-    for (int i = 0; i < 2'000'000; ++i) sum = sum + 1;
+    for (int i = 0; i < 2'000'000; ++i)
+      sum = sum + 1;
   std::puts("ok");
   std::fflush(stdout);
   return nullptr;
@@ -174,9 +184,13 @@ int main(int argc, char** argv) {
   static char output[256];
   std::setvbuf(stdout, output, _IOFBF, sizeof output);  // allocates nothing
   const char* mode = argc > 1 ? argv[1] : "";
-  if (std::strcmp(mode, "coroutine") == 0) return coroutine();
-  if (std::strcmp(mode, "deep") == 0) return deep();
-  if (std::strcmp(mode, "allocator") == 0) return allocator();
-  if (std::strcmp(mode, "first") == 0) end_first_thread();
+  if (std::strcmp(mode, "coroutine") == 0)
+    return coroutine();
+  if (std::strcmp(mode, "deep") == 0)
+    return deep();
+  if (std::strcmp(mode, "allocator") == 0)
+    return allocator();
+  if (std::strcmp(mode, "first") == 0)
+    end_first_thread();
   return 2;
 }

@@ -41,6 +41,7 @@ int main(void) {
   pthread_create(&threads[0], NULL, transfers, NULL);
   pthread_create(&threads[1], NULL, reports, NULL);
   pthread_create(&threads[2], NULL, looks, NULL);
-  for (int i = 0; i < 3; ++i) pthread_join(threads[i], NULL);
+  for (int i = 0; i < 3; ++i)
+    pthread_join(threads[i], NULL);
   return 0;
 }

@@ -32,7 +32,8 @@ std::atomic<const char*> wrong{nullptr};
 std::atomic<unsigned long> steps[11];
 
 void check(bool good, const char* what) {
-  if (!good) wrong = what;
+  if (!good)
+    wrong = what;
 }
 
 /// Calls it until the end; the thread takes no signal.
@@ -62,7 +63,8 @@ void sleeps() {
 void computes() {
   double sums[8] = {};
   for (int i = 1; i <= 20'000; ++i)
-    for (int lane = 0; lane < 8; ++lane) sums[lane] += i * (lane + 1);
+    for (int lane = 0; lane < 8; ++lane)
+      sums[lane] += i * (lane + 1);
   for (int lane = 0; lane < 8; ++lane)
     check(sums[lane] == 200'010'000.0 * (lane + 1), "a sum is wrong");
   check(errno == 4711, "errno was changed");
@@ -72,14 +74,16 @@ void computes() {
 /// does not fill, as if it ran still, and such a thread is never taken.
 __attribute__((noinline)) void clear_the_stack_below() {
   volatile char below[4096];
-  for (volatile char& byte : below) byte = 0;
+  for (volatile char& byte : below)
+    byte = 0;
 }
 
 /// A sleep until a time, by libc's syscall(), which keeps all but rax, rcx and r11: vector
 /// registers and the red zone below the stack pointer are then what they were.
 void holds() {
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  if (__builtin_cpu_supports("avx2") == 0) return;
+  if (__builtin_cpu_supports("avx2") == 0)
+    return;
   alignas(32) static thread_local unsigned char wanted[32];
   static thread_local struct {
     unsigned char vectors[16 * 32];
@@ -90,7 +94,8 @@ void holds() {
   timespec until{};
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_nsec += 5'000'000;
-  if (until.tv_nsec >= 1'000'000'000) ++until.tv_sec, until.tv_nsec -= 1'000'000'000;
+  if (until.tv_nsec >= 1'000'000'000)
+    ++until.tv_sec, until.tv_nsec -= 1'000'000'000;
   long answer = 0;
   void* const call = reinterpret_cast<void*>(&syscall);
   clear_the_stack_below();
@@ -108,9 +113,33 @@ void holds() {
       "mov %%rbx, %%rsp\n"
       : "=&a"(answer)
       : [wanted] "r"(wanted), [until] "r"(&until), [call] "r"(call), [after] "r"(&after)
-      : "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory", "xmm0", "xmm1",
-        "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
-        "xmm13", "xmm14", "xmm15");
+      : "rbx",
+        "rcx",
+        "rdx",
+        "rsi",
+        "rdi",
+        "r8",
+        "r9",
+        "r10",
+        "r11",
+        "cc",
+        "memory",
+        "xmm0",
+        "xmm1",
+        "xmm2",
+        "xmm3",
+        "xmm4",
+        "xmm5",
+        "xmm6",
+        "xmm7",
+        "xmm8",
+        "xmm9",
+        "xmm10",
+        "xmm11",
+        "xmm12",
+        "xmm13",
+        "xmm14",
+        "xmm15");
   check(answer == 0 && errno == 4711, "a sleep until a time was interrupted");
   for (unsigned i = 0; i < sizeof after.vectors; ++i)
     check(after.vectors[i] == wanted[i % 32], "a vector register was changed");
@@ -121,13 +150,16 @@ void holds() {
 
 void allocates() {
   void* parts[64];
-  for (unsigned i = 0; i < 64; ++i) parts[i] = std::malloc(16 + i * 97 % 4000);
-  for (void* part : parts) std::free(part);
+  for (unsigned i = 0; i < 64; ++i)
+    parts[i] = std::malloc(16 + i * 97 % 4000);
+  for (void* part : parts)
+    std::free(part);
 }
 
 void loads() {
   void* library = dlopen("libresolv.so.2", RTLD_NOW);  // what the program itself has not loaded
-  if (library != nullptr) check(dlclose(library) == 0, "a library could not be closed");
+  if (library != nullptr)
+    check(dlclose(library) == 0, "a library could not be closed");
   timespec pause{0, 500'000};
   nanosleep(&pause, nullptr);
 }
@@ -148,16 +180,19 @@ int hold_alone() {
 /// minutes.
 bool all_advance() {
   unsigned long steps_before[std::size(steps)];
-  for (std::size_t i = 0; i < std::size(steps); ++i) steps_before[i] = steps[i];
+  for (std::size_t i = 0; i < std::size(steps); ++i)
+    steps_before[i] = steps[i];
   const unsigned long ticks_before = ticks;
   const auto latest = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   const auto advanced = [&] {
     bool all = ticks > ticks_before;
-    for (std::size_t i = 0; i < std::size(steps); ++i) all &= steps[i] > steps_before[i];
+    for (std::size_t i = 0; i < std::size(steps); ++i)
+      all &= steps[i] > steps_before[i];
     return all;
   };
   while (!advanced()) {
-    if (std::chrono::steady_clock::now() > latest) return false;
+    if (std::chrono::steady_clock::now() > latest)
+      return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
@@ -166,13 +201,15 @@ bool all_advance() {
 }  // namespace
 
 int main(int argc, char**) {
-  if (argc > 1) return hold_alone();
+  if (argc > 1)
+    return hold_alone();
   struct sigaction action {};
   action.sa_handler = [](int) { ++ticks; };
   action.sa_flags = SA_RESTART;
   sigaction(SIGALRM, &action, nullptr);
   int pipes[2];
-  if (pipe(pipes) != 0) return 1;
+  if (pipe(pipes) != 0)
+    return 1;
   std::mutex mutex;
   std::condition_variable changed;
   unsigned long given = 0, taken = 0;
@@ -216,7 +253,8 @@ int main(int argc, char**) {
   });
   threads.emplace_back(loop, 7, [] {
     const pid_t child = fork();
-    if (child == 0) _exit(42);
+    if (child == 0)
+      _exit(42);
     int status = 0;
     check(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 42,
           "a child ended otherwise");
@@ -236,9 +274,11 @@ int main(int argc, char**) {
   check(all_advance(), "a thread stands still, or no signal comes any more");
   over = true;
   changed.notify_all();
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads)
+    thread.join();
   std::printf("%s", wrong.load() == nullptr ? "ok" : wrong.load());
-  for (const auto& each : steps) std::printf(" %lu", each.load());
+  for (const auto& each : steps)
+    std::printf(" %lu", each.load());
   std::printf(" signals %lu\n", ticks.load());
   return wrong.load() == nullptr ? 0 : 1;
 }

@@ -32,7 +32,8 @@ double quantile(const Path& path, double p) {
   const auto at = [&](std::uint64_t wanted) {
     std::uint64_t seen = 0;
     for (std::size_t length = 0; length < path.lengths.size(); ++length)
-      if ((seen += path.lengths[length]) > wanted) return static_cast<double>(length);
+      if ((seen += path.lengths[length]) > wanted)
+        return static_cast<double>(length);
     return 0.0;
   };
   const auto low = static_cast<std::uint64_t>(place);
@@ -62,9 +63,11 @@ class Thread {
     add(0, took, took - layers);
   }
   void close() {
-    if (chunk_.empty()) return;
+    if (chunk_.empty())
+      return;
     chunk_.resize(kChunk);
-    if (std::fwrite(chunk_.data(), 1, kChunk, file_) != kChunk) std::exit(1);
+    if (std::fwrite(chunk_.data(), 1, kChunk, file_) != kChunk)
+      std::exit(1);
     chunk_.clear();
   }
 
@@ -79,11 +82,13 @@ class Thread {
     chunk_.insert(chunk_.end(), bytes, bytes + sizeof value);
   }
   void room() {
-    if (!chunk_.empty() && chunk_.size() + 64 <= kChunk) return;
+    if (!chunk_.empty() && chunk_.size() + 64 <= kChunk)
+      return;
     close();
     put(native::ChunkHeader{native::kChunkMagic, stream_, sequence_++, 100 + stream_, kChunk, {}});
     latest_ = 0;
-    if (sequence_ > 1) return;
+    if (sequence_ > 1)
+      return;
     for (std::uint32_t name = 0; name < 4; ++name) {
       const std::size_t bytes = std::strlen(kNames[name]);
       put(native::Text{{native::Type::kString, 0, 3, name + 1}, bytes});
@@ -99,7 +104,9 @@ class Thread {
       put(native::Timed{{native::Type::kPush, 0, 2, name + 1}, at_});
     else
       put(native::RecordHeader{
-          native::Type::kShortPush, 0, 1,
+          native::Type::kShortPush,
+          0,
+          1,
           native::ShortPush{static_cast<std::uint32_t>(at_ - latest_), name + 1}.value()});
     return latest_ = at_;
   }
@@ -109,8 +116,8 @@ class Thread {
     if (latest_ == 0)
       put(native::Timed{{native::Type::kPop, 0, 2, 0}, at_});
     else
-      put(native::RecordHeader{native::Type::kShortPop, 0, 1,
-                               static_cast<std::uint32_t>(at_ - latest_)});
+      put(native::RecordHeader{
+          native::Type::kShortPop, 0, 1, static_cast<std::uint32_t>(at_ - latest_)});
     return latest_ = at_;
   }
   std::int64_t leaf(std::uint32_t name, std::uint32_t length) {
@@ -136,9 +143,11 @@ class Thread {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 64;
+  if (argc != 3)
+    return 64;
   std::FILE* file = std::fopen(argv[1], "wb");
-  if (file == nullptr) return 74;
+  if (file == nullptr)
+    return 74;
   native::FileHeader header{};
   std::memcpy(header.magic, native::kMagic, sizeof header.magic);
   header.major = native::kMajor;
@@ -156,22 +165,29 @@ int main(int argc, char** argv) {
   }
   one.close();
   other.close();
-  if (std::fclose(file) != 0) return 74;
+  if (std::fclose(file) != 0)
+    return 74;
   std::printf("[");
   for (std::size_t p = 0; p < paths.size(); ++p) {
     const auto& lengths = paths[p].lengths;
     const auto least = std::find_if(lengths.begin(), lengths.end(), [](auto n) { return n > 0; }) -
                        lengths.begin();
-    const auto most_ns = lengths.rend() - std::find_if(lengths.rbegin(), lengths.rend(),
-                                                       [](auto n) { return n > 0; });
+    const auto most_ns =
+        lengths.rend() -
+        std::find_if(lengths.rbegin(), lengths.rend(), [](auto n) { return n > 0; });
     std::printf(
         "%s{\"name\": \"%s\", \"occurrences\": %llu, \"inclusive\": %llu, \"exclusive\": %llu, "
         "\"min\": %td, "
         "\"median\": %.17g, \"p95\": %.17g, \"max\": %td}",
-        p == 0 ? "" : ", ", kNames[p], static_cast<unsigned long long>(paths[p].count),
+        p == 0 ? "" : ", ",
+        kNames[p],
+        static_cast<unsigned long long>(paths[p].count),
         static_cast<unsigned long long>(paths[p].inclusive),
-        static_cast<unsigned long long>(paths[p].exclusive), least, quantile(paths[p], 0.5),
-        quantile(paths[p], 0.95), most_ns - 1);
+        static_cast<unsigned long long>(paths[p].exclusive),
+        least,
+        quantile(paths[p], 0.5),
+        quantile(paths[p], 0.95),
+        most_ns - 1);
   }
   std::printf("]\n");
 }

@@ -138,11 +138,12 @@ class Rank {
     trace.bytes.resize((size + 1) * native::kPage);
     info(gpu::Info{{gpu::Type::kInfo, 0, 0, 0}, 0, 0}, std::string_view("end\0clean", 9));
     Bytes work;
-    gpu::FileHeader head{{},     gpu::kVersion, sizeof(gpu::FileHeader), 1000 + rank_, 130000,
-                         kBegin, kUtc + ahead_};
+    gpu::FileHeader head{
+        {}, gpu::kVersion, sizeof(gpu::FileHeader), 1000 + rank_, 130000, kBegin, kUtc + ahead_};
     std::memcpy(head.magic, gpu::kMagic, sizeof head.magic);
     work.put(head);
-    work.put(gpu::BlockHeader{gpu::kBlockMagic, static_cast<std::uint32_t>(gpu_.bytes.size()),
+    work.put(gpu::BlockHeader{gpu::kBlockMagic,
+                              static_cast<std::uint32_t>(gpu_.bytes.size()),
                               gpu::checksum(gpu_.bytes.data(), gpu_.bytes.size())});
     work.bytes += gpu_.bytes;
     std::filesystem::create_directories(run / "native");
@@ -154,10 +155,12 @@ class Rank {
          {"status.json",
           R"({"schema": "rangescope.status/1", "state": "done", "outcome": "ok", "exit_code": 0})"},
          {"manifest.json", R"({"schema": "rangescope.run/1", "id": "rank-)" + number + "\"}"},
-         {"rank.json", R"({"schema": "rangescope.rank/1", "job": "bench", "rank": )" + number +
-                           R"(, "local_rank": )" + number + R"(, "world_size": )" +
-                           std::to_string(world_) + R"(, "host": ")" + host + "\"}"}})
-      if (!rangescope::base::write_file(run / path, text)) return 0;
+         {"rank.json",
+          R"({"schema": "rangescope.rank/1", "job": "bench", "rank": )" + number +
+              R"(, "local_rank": )" + number + R"(, "world_size": )" + std::to_string(world_) +
+              R"(, "host": ")" + host + "\"}"}})
+      if (!rangescope::base::write_file(run / path, text))
+        return 0;
     return trace.bytes.size() + work.bytes.size();
   }
 
@@ -198,17 +201,21 @@ class Rank {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 64;
+  if (argc != 4)
+    return 64;
   const std::filesystem::path folder(argv[1]);
   const auto world = static_cast<std::uint32_t>(std::atoi(argv[2])),
              steps = static_cast<std::uint32_t>(std::atoi(argv[3])) / (kLayers * kKernels + 1);
   std::vector<Rank> ranks;
-  for (std::uint32_t rank = 0; rank < world; ++rank) ranks.emplace_back(rank, world);
+  for (std::uint32_t rank = 0; rank < world; ++rank)
+    ranks.emplace_back(rank, world);
   for (std::uint32_t step = 0; step < steps; ++step) {
     std::int64_t meet = 0;
-    for (const Rank& rank : ranks) meet = std::max(meet, rank.ready());
+    for (const Rank& rank : ranks)
+      meet = std::max(meet, rank.ready());
     meet += 5'000'000;  // later than any of them is ready
-    for (Rank& rank : ranks) rank.step(meet);
+    for (Rank& rank : ranks)
+      rank.step(meet);
   }
   std::filesystem::create_directories(folder);
   if (!rangescope::base::write_file(
@@ -220,7 +227,8 @@ int main(int argc, char** argv) {
   std::size_t bytes = 0;
   for (std::uint32_t rank = 0; rank < world; ++rank) {
     const std::size_t written = ranks[rank].write(folder / ("rank-" + std::to_string(rank)));
-    if (written == 0) return 74;
+    if (written == 0)
+      return 74;
     bytes += written;
   }
   std::printf("%zu\n", bytes);

@@ -15,8 +15,8 @@
 
 namespace {
 
-constexpr const char* kNames[] = {"aten::linear",     "aten::addmm",   "aten::mul",
-                                  "aten::layer_norm", "aten::softmax", "aten::copy_"};
+constexpr const char* kNames[] = {
+    "aten::linear", "aten::addmm", "aten::mul", "aten::layer_norm", "aten::softmax", "aten::copy_"};
 constexpr const char* kKernels[] = {
     "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, float, "
     "float, "
@@ -39,8 +39,14 @@ struct Trace {
   int shapes;
 
   void time(const char* begin, std::int64_t at, std::int64_t length, const char* end) {
-    std::fprintf(out, "%s\"ts\": %" PRId64 ".%03d, \"dur\": %" PRId64 ".%03d%s", begin, at / 1000,
-                 static_cast<int>(at % 1000), length / 1000, static_cast<int>(length % 1000), end);
+    std::fprintf(out,
+                 "%s\"ts\": %" PRId64 ".%03d, \"dur\": %" PRId64 ".%03d%s",
+                 begin,
+                 at / 1000,
+                 static_cast<int>(at % 1000),
+                 length / 1000,
+                 static_cast<int>(length % 1000),
+                 end);
   }
 
   void op(const char* name, std::int64_t at, std::int64_t length) {
@@ -57,7 +63,9 @@ struct Trace {
                  "[[4096, 1], [1, 4096], []], "
                  "\"Input Dims\": [[%d, 4096], [4096, 4096], []], \"Ev Idx\": %" PRIu64
                  "\n    }\n  }",
-                 id + 1, rows, id);
+                 id + 1,
+                 rows,
+                 id);
     ++id;
     ++ranges;
   }
@@ -72,7 +80,8 @@ struct Trace {
     std::fprintf(out,
                  "    \"args\": {\n      \"External id\": %" PRIu64
                  ", \"cbid\": 211, \"correlation\": %" PRIu64 "\n    }\n  }",
-                 external, c);
+                 external,
+                 c);
     std::fprintf(out,
                  ",\n  {\n    \"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"%s\", \"pid\": 0, "
                  "\"tid\": 7,\n",
@@ -87,7 +96,9 @@ struct Trace {
         "\"warps per SM\": 15.515152, \"grid\": [%d, 1, 1], \"block\": [128, 1, 1], \"est. "
         "achieved occupancy "
         "%%\": 24\n    }\n  }",
-        external, c, 512 + static_cast<int>(c % 8));
+        external,
+        c,
+        512 + static_cast<int>(c % 8));
     for (const char* end : {"\"f\"", "\"s\""}) {
       const bool finish = end[1] == 'f';
       std::fprintf(out,
@@ -95,8 +106,13 @@ struct Trace {
                    ", \"pid\": %d, \"tid\": %d, \"ts\": %" PRId64
                    ".%03d,\n    \"cat\": \"ac2g\", "
                    "\"name\": \"ac2g\"%s\n  }",
-                   end, c, finish ? 0 : 442, finish ? 7 : 442, (ns + 5000) / 1000,
-                   static_cast<int>((ns + 5000) % 1000), finish ? ", \"bp\": \"e\"" : "");
+                   end,
+                   c,
+                   finish ? 0 : 442,
+                   finish ? 7 : 442,
+                   (ns + 5000) / 1000,
+                   static_cast<int>((ns + 5000) % 1000),
+                   finish ? ", \"bp\": \"e\"" : "");
     }
     ++kernels;
   }
@@ -108,7 +124,8 @@ int main(int argc, char** argv) {
   const std::uint64_t bytes = argc > 2 ? std::strtoull(argv[2], nullptr, 10) << 20 : 0;
   const int shapes = argc > 3 ? std::atoi(argv[3]) : 50;
   std::FILE* out = bytes > 0 && shapes > 0 ? std::fopen(argv[1], "wb") : nullptr;
-  if (out == nullptr) return std::fputs("kineto_trace OUT.json MEGABYTES [SHAPES]\n", stderr), 64;
+  if (out == nullptr)
+    return std::fputs("kineto_trace OUT.json MEGABYTES [SHAPES]\n", stderr), 64;
   std::vector<char> buffer(1 << 20);
   std::setvbuf(out, buffer.data(), _IOFBF, buffer.size());
   Trace trace{.out = out, .shapes = shapes};
@@ -133,14 +150,17 @@ int main(int argc, char** argv) {
         ",\n  {\n    \"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#%" PRIu64
         "\", \"pid\": 442, \"tid\": 442,\n",
         step);
-    trace.time("    ", trace.ns, kOperators * kOperator,
+    trace.time("    ",
+               trace.ns,
+               kOperators * kOperator,
                ",\n    \"args\": {\n      \"External id\": 0, \"Ev Idx\": 0\n    }\n  }");
     ++trace.ranges;
     for (int i = 0; i < kOperators; ++i, trace.ns += kOperator) {
       trace.op(kNames[i % 6], trace.ns + 100, 15'000);
       trace.op("aten::empty", trace.ns + 200, 10'000);
       trace.op("aten::resize_", trace.ns + 300, 5'000);
-      if (i % 2 == 0) trace.launch();
+      if (i % 2 == 0)
+        trace.launch();
     }
   }
   std::fputs("\n  ],\n  \"traceName\": \"trace.json\"\n}\n", out);

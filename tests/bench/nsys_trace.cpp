@@ -35,8 +35,10 @@ class Random {
 };
 
 constexpr std::int64_t kHost = std::int64_t{1} << 48;
-constexpr const char* kApis[] = {"cudaLaunchKernel_v7000", "cudaMemcpyAsync_v3020",
-                                 "cudaStreamSynchronize_v3020", "cudaEventRecord_v3020",
+constexpr const char* kApis[] = {"cudaLaunchKernel_v7000",
+                                 "cudaMemcpyAsync_v3020",
+                                 "cudaStreamSynchronize_v3020",
+                                 "cudaEventRecord_v3020",
                                  "cudaGraphLaunch_v10000"};
 enum { kLaunch, kCopy, kSync, kEvent, kGraph };
 constexpr int kKernelNames = 200;
@@ -60,8 +62,12 @@ struct Event {
 /// One thread of the server, with a clock of its own.
 class Thread {
  public:
-  Thread(int index, std::int64_t& correlation, std::vector<Call>& calls,
-         std::vector<Kernel>& kernels, std::vector<Event>& events, std::uint64_t seed)
+  Thread(int index,
+         std::int64_t& correlation,
+         std::vector<Call>& calls,
+         std::vector<Kernel>& kernels,
+         std::vector<Event>& events,
+         std::uint64_t seed)
       : index_(index),
         correlation_(correlation),
         calls_(calls),
@@ -72,7 +78,8 @@ class Thread {
 
   void serve(std::size_t kernels) {
     const std::size_t until = kernels_.size() + kernels;
-    if (index_ == 2) events_.push_back({now_, -1, 59, index_, 39});
+    if (index_ == 2)
+      events_.push_back({now_, -1, 59, index_, 39});
     while (kernels_.size() < until) {
       const std::size_t request = open(60, 36);
       step(37, 1);
@@ -101,21 +108,27 @@ class Thread {
   void kernel(std::int64_t correlation, std::int64_t node) {
     gpu_ = (gpu_ > now_ ? gpu_ : now_) + 900;
     const std::int64_t duration = 1500 + 32 * random_.below(600);
-    kernels_.push_back({gpu_, gpu_ + duration, correlation, index_,
-                        static_cast<int>(random_.below(kKernelNames)), node});
+    kernels_.push_back({gpu_,
+                        gpu_ + duration,
+                        correlation,
+                        index_,
+                        static_cast<int>(random_.below(kKernelNames)),
+                        node});
     gpu_ += duration;
   }
   void step(int name, std::uint32_t turn) {
     const std::size_t range = open(59, name);
     if (index_ == 2 && turn % 16 == 15) {
       const std::int64_t graph = call(kGraph, 9000);
-      for (int i = 0; i < 288; ++i) kernel(graph, (std::int64_t{7} << 32) + i);
+      for (int i = 0; i < 288; ++i)
+        kernel(graph, (std::int64_t{7} << 32) + i);
     } else {
       for (int layer = 0; layer < 32; ++layer) {
         const std::size_t inner = open(59, layer);
         for (std::uint32_t i = 8 + random_.below(4); i > 0; --i)
           kernel(call(kLaunch, 2200 + random_.below(3500)), 0);
-        if (random_.below(2) == 0) call(kEvent, 900);
+        if (random_.below(2) == 0)
+          call(kEvent, 900);
         close(inner);
       }
     }
@@ -137,7 +150,8 @@ class Database {
  public:
   explicit Database(const char* path) {
     std::remove(path);
-    if (sqlite3_open(path, &db_) != SQLITE_OK) die();
+    if (sqlite3_open(path, &db_) != SQLITE_OK)
+      die();
     run("pragma journal_mode=off; pragma synchronous=off; begin");
   }
   ~Database() {
@@ -145,14 +159,16 @@ class Database {
     sqlite3_close(db_);
   }
   void run(const std::string& sql) {
-    if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) die();
+    if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
+      die();
   }
   /// Runs `insert` for each element; `bind` gives the values, a negative one at a position in
   /// `nulls` is NULL.
   template <class T, class Bind>
   void rows(const std::string& insert, const std::vector<T>& from, Bind&& bind) {
     sqlite3_stmt* statement = nullptr;
-    if (sqlite3_prepare_v2(db_, insert.c_str(), -1, &statement, nullptr) != SQLITE_OK) die();
+    if (sqlite3_prepare_v2(db_, insert.c_str(), -1, &statement, nullptr) != SQLITE_OK)
+      die();
     Random random(5);
     for (std::size_t i = 0; i < from.size(); ++i) {
       const bool swap = i + 1 < from.size() && random.below(10'000) == 0;
@@ -162,11 +178,14 @@ class Database {
           null ? sqlite3_bind_null(statement, ++column)
                : sqlite3_bind_int64(statement, ++column, value);
         });
-        if (sqlite3_step(statement) != SQLITE_DONE) die();
+        if (sqlite3_step(statement) != SQLITE_DONE)
+          die();
         sqlite3_reset(statement);
-        if (!swap) break;
+        if (!swap)
+          break;
       }
-      if (swap) ++i;
+      if (swap)
+        ++i;
     }
     sqlite3_finalize(statement);
   }
@@ -187,11 +206,13 @@ std::int64_t global_tid(int thread) {
 template <class T>
 void by_start(std::vector<T>& rows) {
   std::vector<std::pair<std::int64_t, std::size_t>> order;
-  for (std::size_t i = 0; i < rows.size(); ++i) order.emplace_back(rows[i].start, i);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    order.emplace_back(rows[i].start, i);
   std::sort(order.begin(), order.end());
   std::vector<T> sorted;
   sorted.reserve(rows.size());
-  for (const auto& [start, i] : order) sorted.push_back(rows[i]);
+  for (const auto& [start, i] : order)
+    sorted.push_back(rows[i]);
   rows.swap(sorted);
 }
 
@@ -212,7 +233,11 @@ int main(int argc, char** argv) {
     const std::size_t share = thread == 0   ? total * 6 / 10
                               : thread == 1 ? total / 10
                                             : total - total * 6 / 10 - total / 10;
-    Thread(thread, correlations[thread / 2], calls, kernels, events,
+    Thread(thread,
+           correlations[thread / 2],
+           calls,
+           kernels,
+           events,
            seed * 1000 + static_cast<std::uint64_t>(thread))
         .serve(share);
   }
@@ -225,11 +250,13 @@ int main(int argc, char** argv) {
   const auto string = [&](int id, const std::string& text) {
     out.run("insert into StringIds values(" + std::to_string(id) + ", '" + text + "')");
   };
-  for (int i = 0; i < 5; ++i) string(i + 1, kApis[i]);
+  for (int i = 0; i < 5; ++i)
+    string(i + 1, kApis[i]);
   for (int i = 0; i < kKernelNames; ++i) {
     const std::string n = std::to_string(i);
-    string(100 + i, "void ns::kernel_" + n + "<__nv_bfloat16, (int)" + n +
-                        ", (bool)1>(T1 const *, T1 *, int, int)");
+    string(100 + i,
+           "void ns::kernel_" + n + "<__nv_bfloat16, (int)" + n +
+               ", (bool)1>(T1 const *, T1 *, int, int)");
     string(400 + i, "kernel_" + n);
   }
   const auto name_of = [](int name) -> std::string {
@@ -239,7 +266,8 @@ int main(int argc, char** argv) {
            : name == 38 ? "decode"
                         : "serve";
   };
-  for (int name = 0; name < 40; ++name) string(700 + name, name_of(name));
+  for (int name = 0; name < 40; ++name)
+    string(700 + name, name_of(name));
   out.run(
       "create table NVTX_EVENTS(start integer not null, end integer, eventType integer not null, "
       "rangeId integer, "
@@ -255,7 +283,8 @@ int main(int argc, char** argv) {
   for (const bool registered : {false, true}) {
     std::vector<Event> part;
     for (const Event& event : events) {
-      if ((event.thread == 2) == registered) part.push_back(event);
+      if ((event.thread == 2) == registered)
+        part.push_back(event);
     }
     const std::string text =
         registered ? "null, ?4" : "(select value from StringIds where id = ?4), null";
@@ -263,7 +292,8 @@ int main(int argc, char** argv) {
         "insert into NVTX_EVENTS(start, end, eventType, text, textId, globalTid, domainId) "
         "values(?1, ?2, ?3, " +
             text + ", ?5, ?6)",
-        part, [](const Event& e, auto put) {
+        part,
+        [](const Event& e, auto put) {
           put(e.start);
           put(e.end, e.end < 0);
           put(e.type);
@@ -278,7 +308,8 @@ int main(int argc, char** argv) {
       "null, globalTid integer,"
       "correlationId integer, nameId integer not null, returnValue integer not null, callchainId "
       "integer)");
-  out.rows("insert into CUPTI_ACTIVITY_KIND_RUNTIME values(?, ?, 0, ?, ?, ?, 0, null)", calls,
+  out.rows("insert into CUPTI_ACTIVITY_KIND_RUNTIME values(?, ?, 0, ?, ?, ?, 0, null)",
+           calls,
            [](const Call& c, auto put) {
              put(c.start);
              put(c.end);
@@ -308,7 +339,8 @@ int main(int argc, char** argv) {
       "insert into CUPTI_ACTIVITY_KIND_KERNEL values(?, ?, ?, 1, ?, ?, ?, ?, ?, null, 1, 1, ?, ?, "
       "1, 1, 128, 1, 1, "
       "16896, 0, 0, 104857600, ?, 32768, ?, 0)",
-      kernels, [&](const Kernel& k, auto put) {
+      kernels,
+      [&](const Kernel& k, auto put) {
         put(k.start);
         put(k.end);
         put(k.thread / 2);
@@ -322,7 +354,7 @@ int main(int argc, char** argv) {
         put(++grid);
         put(k.node, k.node == 0);
       });
-  std::printf("%zu kernels, %zu calls, %zu NVTX events\n", kernels.size(), calls.size(),
-              events.size());
+  std::printf(
+      "%zu kernels, %zu calls, %zu NVTX events\n", kernels.size(), calls.size(), events.size());
   return 0;
 }

@@ -26,7 +26,8 @@ std::int64_t now_ns() {
 template <class F>
 double per_call_ns(F f) {
   const std::int64_t start = now_ns();
-  for (int i = 0; i < kPairs; ++i) f();
+  for (int i = 0; i < kPairs; ++i)
+    f();
   return static_cast<double>(now_ns() - start) / kPairs;
 }
 
@@ -56,7 +57,10 @@ int main(int argc, char** argv) {
     std::perror(argv[1]);
     return 74;
   }
-  std::fprintf(out, "{\"pair_ns\": %.1f, \"two_clocks_ns\": %.1f, \"pairs\": %d}\n", median(pairs),
-               median(clocks), kBatches * kPairs);
+  std::fprintf(out,
+               "{\"pair_ns\": %.1f, \"two_clocks_ns\": %.1f, \"pairs\": %d}\n",
+               median(pairs),
+               median(clocks),
+               kBatches * kPairs);
   return std::fclose(out) == 0 ? 0 : 74;
 }

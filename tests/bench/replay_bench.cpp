@@ -38,7 +38,8 @@ testing::Program training(std::int64_t operations) {
       program.compute(3'000);
       program.kernel("kernel", 4'000 + 1'000 * kernel);
     }
-    if (step % kStepsPerWait == kStepsPerWait - 1) program.wait();
+    if (step % kStepsPerWait == kStepsPerWait - 1)
+      program.wait();
     program.end();
   }
   program.wait();
@@ -49,7 +50,8 @@ testing::Program training(std::int64_t operations) {
 double bytes_of(const std::string& field) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(field + ":")) return 1024 * std::stod(line.substr(field.size() + 1));
+    if (line.starts_with(field + ":"))
+      return 1024 * std::stod(line.substr(field.size() + 1));
   }
   return 0;
 }
@@ -67,7 +69,8 @@ void measure(benchmark::State& state, Measured measured) {
   reset_peak();
   const double before_bytes = bytes_of("VmRSS");
   std::uint32_t operations = 0;
-  for (auto _ : state) operations = measured(program, steps);
+  for (auto _ : state)
+    operations = measured(program, steps);
   state.counters["operations"] = operations;
   state.counters["MB"] = (bytes_of("VmHWM") - before_bytes) / 1e6;
 }

@@ -27,17 +27,20 @@ model::Session session_of(std::size_t count, How how) {
   const auto device = built.device(process, 0, "GPU-1"), stream = built.stream(process, device, 7);
   std::mt19937 random(7);
   std::vector<std::string> names;
-  for (int n = 0; n < kNames; ++n) names.push_back("kernel" + std::to_string(n));
+  for (int n = 0; n < kNames; ++n)
+    names.push_back("kernel" + std::to_string(n));
   std::int64_t now = 1'000'000'000;
   const std::int64_t begin = now;
   for (std::size_t k = 0; k < count; ++k) {
-    if (k % 10 == 0) built.range(thread, "step", now - 2, now - 1);
+    if (k % 10 == 0)
+      built.range(thread, "step", now - 2, now - 1);
     const std::uint32_t kind = random() % (kNames * kShapes);
     const std::int64_t length = 1000 + std::int64_t(kind % 100) * 320 + random() % 200;
     const std::uint32_t launch = built.launch(thread, now, now + 1);
     built.kernel(launch, names[kind % kNames], now, now + length, stream, 1 + kind / kNames);
     now += length + (saturated ? 0 : random() % 8000);
-    if (k % 10 == 9 || k + 1 == count) built.session.ranges.back().end_ns = now;
+    if (k % 10 == 9 || k + 1 == count)
+      built.session.ranges.back().end_ns = now;
   }
   model::SampleStream samples;
   samples.source = samples.name = "bench";
@@ -59,7 +62,8 @@ model::Session session_of(std::size_t count, How how) {
   for (std::int64_t from = begin; from < now; from += samples.interval_ns) {
     const std::int64_t to = from + samples.interval_ns;
     float busy = 0, work = 0;
-    while (next < kernels.size() && kernels[next].end_ns <= from) ++next;
+    while (next < kernels.size() && kernels[next].end_ns <= from)
+      ++next;
     for (std::size_t k = next; k < kernels.size() && kernels[k].start_ns < to; ++k) {
       const auto both =
           float(std::min(to, kernels[k].end_ns) - std::max(from, kernels[k].start_ns));
@@ -79,7 +83,8 @@ model::Session session_of(std::size_t count, How how) {
 void analyze_samples(benchmark::State& state, How how) {
   model::Session session = session_of(static_cast<std::size_t>(state.range(0)), how);
   const bool with = how != How::kWithout;
-  if (!with) session.samples.clear();
+  if (!with)
+    session.samples.clear();
   for (auto _ : state) {
     auto report = analyze(session);
     if (!report || (with && report->kernels.at(0).metrics.empty()))

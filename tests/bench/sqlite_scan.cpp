@@ -8,10 +8,12 @@
 #include <cstdio>
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 64;
+  if (argc != 2)
+    return 64;
   const auto begin = std::chrono::steady_clock::now();
   sqlite3* database = nullptr;
-  if (sqlite3_open_v2(argv[1], &database, SQLITE_OPEN_READONLY, nullptr) != SQLITE_OK) return 66;
+  if (sqlite3_open_v2(argv[1], &database, SQLITE_OPEN_READONLY, nullptr) != SQLITE_OK)
+    return 66;
   const char* const kQueries[] = {
       "select start, end, deviceId, streamId, correlationId, globalPid, demangledName, shortName, "
       "graphNodeId from "
@@ -22,7 +24,8 @@ int main(int argc, char** argv) {
   std::uint64_t sum = 0;
   for (const char* const query : kQueries) {
     sqlite3_stmt* statement = nullptr;
-    if (sqlite3_prepare_v2(database, query, -1, &statement, nullptr) != SQLITE_OK) return 65;
+    if (sqlite3_prepare_v2(database, query, -1, &statement, nullptr) != SQLITE_OK)
+      return 65;
     const int columns = sqlite3_column_count(statement);
     while (sqlite3_step(statement) == SQLITE_ROW) {
       for (int i = 0; i < columns; ++i) {

@@ -19,7 +19,8 @@ int spin(double seconds) {
   Clock::time_point last = begun;
   while (last < end) {
     const Clock::time_point now = Clock::now();
-    if (now - last > 500ns && now - last < 1ms) stolen += now - last, ++gaps;
+    if (now - last > 500ns && now - last < 1ms)
+      stolen += now - last, ++gaps;
     last = now;
   }
   std::printf(

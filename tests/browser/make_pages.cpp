@@ -15,12 +15,16 @@ namespace {
 
 using namespace rangescope;
 
-bool write(const std::string& path, const report::Exporter& exporter, const model::Report& report,
+bool write(const std::string& path,
+           const report::Exporter& exporter,
+           const model::Report& report,
            const model::Session* session) {
   report::FileSink sink(path);
   auto done = exporter.write(report, session, {}, sink);
-  if (done) done = sink.finish();
-  if (!done) std::fprintf(stderr, "%s: %s\n", path.c_str(), done.error().what.c_str());
+  if (done)
+    done = sink.finish();
+  if (!done)
+    std::fprintf(stderr, "%s: %s\n", path.c_str(), done.error().what.c_str());
   return done.has_value();
 }
 
@@ -46,7 +50,8 @@ model::Session big_session(std::uint32_t events) {
     std::size_t open = 0;
     for (std::uint32_t i = 0; i < events / 8; ++i) {
       if (i % 24 == 0) {
-        if (i > 0) session.ranges[open].end_ns = at;
+        if (i > 0)
+          session.ranges[open].end_ns = at;
         at += 20'000;
         open = session.ranges.size();
         session.ranges.push_back({.start_ns = at, .name = step, .thread = t});
@@ -75,7 +80,8 @@ model::Session big_session(std::uint32_t events) {
                                 .kind = model::CopyKind::kHostToDevice});
       at += length + 250;
     }
-    if (events >= 8) session.ranges[open].end_ns = at;
+    if (events >= 8)
+      session.ranges[open].end_ns = at;
     session.end_ns = std::max(session.end_ns, at);
   }
   return session;
@@ -87,8 +93,8 @@ model::Report big_report() {
   report.regions.clear();
   report.regions.push_back(report::sample_region(report, {"step"}, model::kNone, 100, 9e9, 1e9));
   for (int i = 0; i < 24; ++i)
-    report.regions.push_back(report::sample_region(report, {"step", "layer" + std::to_string(i)}, 0,
-                                                   100, 1e9 / 3, 1e9 / 3));
+    report.regions.push_back(report::sample_region(
+        report, {"step", "layer" + std::to_string(i)}, 0, 100, 1e9 / 3, 1e9 / 3));
   return report;
 }
 
@@ -107,8 +113,11 @@ model::Report roofline_report() {
 model::Report cures_report() {
   model::Report report = report::gpu_sample();
   report.run.id = "cures";
-  const auto add_cure = [&](const char* cure, const char* text, const char* attempt,
-                            double before_ns, double after_ns) {
+  const auto add_cure = [&](const char* cure,
+                            const char* text,
+                            const char* attempt,
+                            double before_ns,
+                            double after_ns) {
     model::Verdict line;
     line.kind = "cure";
     line.severity = model::Weight::kWarning;
@@ -124,10 +133,16 @@ model::Report cures_report() {
     report.verdict.push_back(std::move(line));
   };
   report.verdict.clear();
-  add_cure("fusion", "8 element-wise kernels of equal size follow one another (2.07 ms of 2.07 ms)",
-           "torch.compile(step)", 414e6, 45e6);
-  add_cure("copies", "59 pageable copies block the thread", "pin_memory=True, non_blocking=True",
-           45e6, 40e6);
+  add_cure("fusion",
+           "8 element-wise kernels of equal size follow one another (2.07 ms of 2.07 ms)",
+           "torch.compile(step)",
+           414e6,
+           45e6);
+  add_cure("copies",
+           "59 pageable copies block the thread",
+           "pin_memory=True, non_blocking=True",
+           45e6,
+           40e6);
   report.verdict.push_back({.kind = "dominant_kernel", .text = "GPU-bound"});
   return report;
 }
@@ -223,8 +238,12 @@ model::Comparison flame_comparison() {
   region.functions.back().share = {0.1, 0.2};
   for (const char* name : {"main", "grown", "shrunk", "steady", "fresh", "gone", kEvil.c_str()})
     comparison.frames.push_back({name, "/bin/app"});
-  region.chains = {{{0, 1}, {100, 400}}, {{0, 2}, {400, 200}}, {{0, 3}, {200, 410}},
-                   {{0, 4}, {0, 100}},   {{0, 5}, {100, 0}},   {{0, 3, 6}, {50, 100}}};
+  region.chains = {{{0, 1}, {100, 400}},
+                   {{0, 2}, {400, 200}},
+                   {{0, 3}, {200, 410}},
+                   {{0, 4}, {0, 100}},
+                   {{0, 5}, {100, 0}},
+                   {{0, 3, 6}, {50, 100}}};
   model::ComparedRegion inner = region;  // counts for the region that it is in
   inner.path = {"step", "inner"};
   inner.functions.clear();
@@ -236,10 +255,12 @@ model::Comparison flame_comparison() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 64;
+  if (argc != 4)
+    return 64;
   const std::string folder = argv[1];
   auto exporter = report::find_exporter(argv[3]);
-  if (!exporter) return 64;
+  if (!exporter)
+    return 64;
   model::Session big = big_session(static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10)));
   bool ok =
       write(folder + "/big." + std::string((*exporter)->extension), **exporter, big_report(), &big);

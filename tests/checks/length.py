@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""length: no source file over 700 lines, no line of src over 120 columns. Usage: length.py ROOT"""
+"""length: no source file over 850 lines, no line of src over 120 columns. Usage: length.py ROOT"""
 import sys
 
 import tree
 
-LIMIT = 700
+LIMIT = 850
 COLUMNS = 120
 SUFFIXES = tree.CODE + (".py", ".sh", ".ts", ".cmake", "CMakeLists.txt")
 

@@ -26,14 +26,17 @@ void wait_for_interrupt() {
 
 }  // namespace
 
-extern "C" int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
-                            const posix_spawnattr_t* attributes, char* const argv[],
+extern "C" int posix_spawnp(pid_t* pid,
+                            const char* file,
+                            const posix_spawn_file_actions_t* actions,
+                            const posix_spawnattr_t* attributes,
+                            char* const argv[],
                             char* const env[]) {
   if (std::strcmp(file, "./late") == 0) {
     ::close(::open("spawning", O_WRONLY | O_CREAT, 0600));
     wait_for_interrupt();
   }
   using Spawn = decltype(&posix_spawnp);
-  return reinterpret_cast<Spawn>(::dlsym(RTLD_NEXT, "posix_spawnp"))(pid, file, actions, attributes,
-                                                                     argv, env);
+  return reinterpret_cast<Spawn>(::dlsym(RTLD_NEXT, "posix_spawnp"))(
+      pid, file, actions, attributes, argv, env);
 }

@@ -27,7 +27,8 @@ void work() {
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "exit";
   int number = argc > 2 ? std::atoi(argv[2]) : 0;
-  if (std::strcmp(what, "none") != 0) work();
+  if (std::strcmp(what, "none") != 0)
+    work();
   if (std::strcmp(what, "numbered") == 0) {
     for (int i = 0; i < number; ++i) {
       char name[32];
@@ -40,10 +41,14 @@ int main(int argc, char** argv) {
   std::puts("to stdout");
   std::fflush(stdout);
   std::fputs("to stderr\n", stderr);
-  if (std::strcmp(what, "open") == 0) nvtxRangePushA("never ended");
-  if (std::strcmp(what, "segv") == 0) raise(SIGSEGV);
-  if (std::strcmp(what, "kill") == 0) kill(getpid(), SIGKILL);
-  if (std::strcmp(what, "sleep") == 0) sleep(static_cast<unsigned>(number));
+  if (std::strcmp(what, "open") == 0)
+    nvtxRangePushA("never ended");
+  if (std::strcmp(what, "segv") == 0)
+    raise(SIGSEGV);
+  if (std::strcmp(what, "kill") == 0)
+    kill(getpid(), SIGKILL);
+  if (std::strcmp(what, "sleep") == 0)
+    sleep(static_cast<unsigned>(number));
   if (std::strcmp(what, "children") == 0) {
     const pid_t child = fork();
     if (child == 0) {

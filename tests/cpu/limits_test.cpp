@@ -33,7 +33,9 @@ namespace {
 namespace cpu = sample::cpu;
 
 template <class Records>
-model::Session recorded(std::uint64_t most_bytes, std::size_t most_stacks, const Records& records,
+model::Session recorded(std::uint64_t most_bytes,
+                        std::size_t most_stacks,
+                        const Records& records,
                         model::Session session = {}) {
   const auto path = std::filesystem::temp_directory_path() /
                     ("rangescope-limits-" + std::to_string(::getpid()) + ".cpu");
@@ -53,7 +55,9 @@ model::Session recorded(std::uint64_t most_bytes, std::size_t most_stacks, const
   return session;
 }
 
-void sample_at(cpu::Sampler& sampler, std::uint32_t tid, std::int64_t at_ns,
+void sample_at(cpu::Sampler& sampler,
+               std::uint32_t tid,
+               std::int64_t at_ns,
                std::uint64_t address) {
   cpu::Sample sample;
   sample.pid = 1;
@@ -75,8 +79,9 @@ model::Session sampled(std::uint64_t most_bytes, std::size_t most_stacks, std::u
 
 std::uint64_t cut(const model::Session& session) {
   return static_cast<std::uint64_t>(
-      std::count_if(session.losses.begin(), session.losses.end(),
-                    [](const model::Loss& loss) { return loss.kind.id() == "cpu_samples_cut"; }));
+      std::count_if(session.losses.begin(), session.losses.end(), [](const model::Loss& loss) {
+        return loss.kind.id() == "cpu_samples_cut";
+      }));
 }
 
 /// Samples of which nothing but the mark of a cut chain is known.
@@ -144,9 +149,10 @@ TEST(Recorder, WaitsOfAWindowStandForTheTimeThatWasNotWatched) {
   EXPECT_EQ(waits[other + 3].start_ns, 290 * kMs);
   EXPECT_EQ(waits[sleeper].end_ns, 292 * kMs);
   EXPECT_EQ(waits[sleeper].weight, 1);
-  EXPECT_TRUE(std::any_of(
-      session.losses.begin(), session.losses.end(),
-      [](const model::Loss& loss) { return loss.kind.id() == "cpu_switches_thinned"; }));
+  EXPECT_TRUE(
+      std::any_of(session.losses.begin(), session.losses.end(), [](const model::Loss& loss) {
+        return loss.kind.id() == "cpu_switches_thinned";
+      }));
 }
 
 // Where /proc alone tells what a thread waits for, it is looked at often as long as another wait
@@ -214,7 +220,8 @@ class HostilePython : public testing::Test {
         continue;
       space.map({start, end, offset, &modules.find(path, static_cast<std::uint32_t>(::getpid()))});
     }
-    if (modules.find(path, 0).tables() == nullptr) GTEST_SKIP() << "built without libdw";
+    if (modules.find(path, 0).tables() == nullptr)
+      GTEST_SKIP() << "built without libdw";
     link();
     point(interpreter + 16, state);
     point(state + 16, interpreter);
@@ -286,7 +293,8 @@ class FramesOfASample : public HostilePython {
  protected:
   void SetUp() override {
     HostilePython::SetUp();
-    if (IsSkipped()) return;
+    if (IsSkipped())
+      return;
     for (Function* function : {&main, &work, &step, &rest}) {
       constexpr std::size_t kInstructions = 20;
       std::memcpy(function->code, code, sizeof function->code);
@@ -312,7 +320,8 @@ class FramesOfASample : public HostilePython {
     for (Function* function : running) {
       point(function->frame + 32, function->code);
       point(function->frame + 48, nullptr);
-      if (callee != nullptr) point(callee + 48, function->frame);
+      if (callee != nullptr)
+        point(callee + 48, function->frame);
       callee = function->frame;
     }
     point(through + 8, (*running.begin())->frame);
@@ -323,9 +332,11 @@ class FramesOfASample : public HostilePython {
   std::string at_sample_of(const Function& function, std::size_t calls = 1) {
     const cpu::PythonCode* running = python->code_with(function.instruction(3));
     EXPECT_NE(running, nullptr);
-    if (running == nullptr || !python->go_back(*running, calls, found)) return "unknown";
+    if (running == nullptr || !python->go_back(*running, calls, found))
+      return "unknown";
     std::string names;
-    for (const cpu::PythonFrame& at_sample : found) names += at_sample.code->name + " ";
+    for (const cpu::PythonFrame& at_sample : found)
+      names += at_sample.code->name + " ";
     return names;
   }
 
@@ -353,7 +364,8 @@ TEST_F(FramesOfASample, AreUnknownWhereCallersOrCallsOfTheLoopAreOthers) {
   read({&step, &rest, &main});
   read({&main});
   EXPECT_EQ(at_sample_of(step), "unknown");  // which of the two had called it?
-  for (int often = 0; often < 40; ++often) read({&step, &work, &main});
+  for (int often = 0; often < 40; ++often)
+    read({&step, &work, &main});
   read({&main});
   EXPECT_EQ(at_sample_of(step), "step work main ");  // frames that changed while they were read
 }
@@ -394,7 +406,8 @@ TEST_F(FramesOfASample, TheNextInstructionTellsWhatRan) {
 TEST_F(HostilePython, CodeThatChangesTakesNoMemory) {
   const auto name = text(7);
   std::vector<std::vector<char>> files;
-  for (int i = 0; i < 100; ++i) files.push_back(text(4000));
+  for (int i = 0; i < 100; ++i)
+    files.push_back(text(4000));
   point(code + 128, name.data());
   const std::size_t before = resident_bytes();
   for (std::size_t i = 0; i < 15'000; ++i) {
@@ -428,7 +441,8 @@ TEST_F(PublishedPython, PlacesFarFromAnObjectsBeginAreNotBelieved) {
   for (const std::uint64_t place : {std::uint64_t{128}, std::uint64_t{1} << 20}) {
     name = place;
     find(HOSTILE_PYTHON13);
-    if (IsSkipped()) return;
+    if (IsSkipped())
+      return;
     char* object = reinterpret_cast<char*>(large.data());
     std::memcpy(object, code, 128);
     point(object + 112, text_of_name.data());
@@ -441,7 +455,8 @@ TEST_F(PublishedPython, PlacesFarFromAnObjectsBeginAreNotBelieved) {
 /// From CPython 3.14 on it has neither code nor caller.
 TEST_F(PublishedPython, AGeneratorThatEndedUnderWayIsReadAgain) {
   find(HOSTILE_PYTHON13);
-  if (IsSkipped()) return;
+  if (IsSkipped())
+    return;
   const auto reading = [&] {
     return python->frames(static_cast<std::uint32_t>(::gettid()), found);
   };
@@ -457,8 +472,12 @@ TEST(Limits, CodeAtEverNewPlacesIsForgotten) {
   const auto session = recorded(1 << 20, 1 << 20, [](cpu::Sampler& sampler) {
     sampler.mapped({1, 0x1000, 0x1000, 0, "/bin/true", true});
     for (std::uint64_t i = 0; i < 300'000; ++i)
-      sampler.mapped({1, 0x1'0000'0000 + 0x2000 * i, 0x1000, 0,
-                      i % 2 == 0 ? "//anon" : "/memfd:" + std::to_string(i), true});
+      sampler.mapped({1,
+                      0x1'0000'0000 + 0x2000 * i,
+                      0x1000,
+                      0,
+                      i % 2 == 0 ? "//anon" : "/memfd:" + std::to_string(i),
+                      true});
     sample_at(sampler, 1, 10, 0x1'0000'0000 + 0x2000ull * 299'998);
     sample_at(sampler, 1, 20, 0x1'0000'0000);
   });
@@ -473,7 +492,8 @@ TEST(Processes, KnownByTheirGpuWorkAloneHaveTheNameThatTheSamplerSaw) {
   of_gpu.threads.push_back({0, 1, 0});
   of_gpu.ranges.push_back({.start_ns = 10, .end_ns = 20});
   const auto session = recorded(
-      1 << 20, 1 << 20,
+      1 << 20,
+      1 << 20,
       [](cpu::Sampler& sampler) {
         sampler.found(1, 7, "python3");
         sample_at(sampler, 1, 30, 0x1000);
@@ -518,7 +538,8 @@ TEST(RealTime, IsGivenBackWhenThatWorkIsDone) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
   worker.join();
-  if (!is_allowed) GTEST_SKIP() << "real-time priority is not allowed";
+  if (!is_allowed)
+    GTEST_SKIP() << "real-time priority is not allowed";
 }
 
 }  // namespace

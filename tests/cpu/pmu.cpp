@@ -34,9 +34,11 @@ long syscall(long number, ...) {
   va_list list;
   va_start(list, number);
   long a[6];
-  for (long& each : a) each = va_arg(list, long);
+  for (long& each : a)
+    each = va_arg(list, long);
   va_end(list);
-  if (number != SYS_perf_event_open) return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  if (number != SYS_perf_event_open)
+    return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
   perf_event_attr attributes;
   std::memcpy(&attributes, reinterpret_cast<const void*>(a[0]), sizeof attributes);
   const auto event = static_cast<unsigned char>(attributes.config + 1);
@@ -49,21 +51,26 @@ long syscall(long number, ...) {
   if (hardware) {
     attributes.type = PERF_TYPE_SOFTWARE;
     attributes.config = PERF_COUNT_SW_CPU_CLOCK;
-    if (event == PERF_COUNT_HW_INSTRUCTIONS + 1) attributes.sample_period /= 2;
-    if (attributes.sample_period < 1'000'000) attributes.sample_period = 1'000'000;
+    if (event == PERF_COUNT_HW_INSTRUCTIONS + 1)
+      attributes.sample_period /= 2;
+    if (attributes.sample_period < 1'000'000)
+      attributes.sample_period = 1'000'000;
   }
   const long fd = real(number, &attributes, a[1], a[2], a[3], a[4]);
-  if (fd >= 0 && fd < 65536) g_event[fd] = hardware ? event : 0;
+  if (fd >= 0 && fd < 65536)
+    g_event[fd] = hardware ? event : 0;
   return fd;
 }
 
 ssize_t read(int fd, void* into, size_t bytes) {
   static const auto real = next<ssize_t (*)(int, void*, size_t)>("read");
   const ssize_t got = real(fd, into, bytes);
-  if (fd < 0 || fd >= 65536 || g_event[fd] == 0 || got != 24) return got;
+  if (fd < 0 || fd >= 65536 || g_event[fd] == 0 || got != 24)
+    return got;
   std::uint64_t said[3];  // count, enabled, running
   std::memcpy(said, into, sizeof said);
-  if (g_event[fd] == PERF_COUNT_HW_INSTRUCTIONS + 1) said[0] *= 2;
+  if (g_event[fd] == PERF_COUNT_HW_INSTRUCTIONS + 1)
+    said[0] *= 2;
   if (g_event[fd] == PERF_COUNT_HW_BRANCH_INSTRUCTIONS + 1) {
     said[0] /= 2;
     said[2] /= 2;

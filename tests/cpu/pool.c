@@ -17,7 +17,8 @@ static void spend(int where, double ms) {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   const double until = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6 + ms;
   do {
-    for (int i = 1; i < 20000; ++i) sums[where] += 1.0 / i;
+    for (int i = 1; i < 20000; ++i)
+      sums[where] += 1.0 / i;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   } while ((double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6 < until);
 }

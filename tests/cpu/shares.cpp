@@ -43,11 +43,12 @@ volatile double g_sum;
 }  // namespace
 
 // The clock is asked rarely, so that nearly all time is the function's own.
-#define SPEND(work)                                \
-  const double until = cpu_ms() + ms;              \
-  double sum = 0;                                  \
-  while (cpu_ms() < until)                         \
-    for (int i = 1; i < 20000; ++i) sum += (work); \
+#define SPEND(work)                   \
+  const double until = cpu_ms() + ms; \
+  double sum = 0;                     \
+  while (cpu_ms() < until)            \
+    for (int i = 1; i < 20000; ++i)   \
+      sum += (work);                  \
   g_sum = sum
 
 __attribute__((noinline)) void red(double ms) {
@@ -74,7 +75,8 @@ template <std::size_t kKiB>
 __attribute__((noinline)) void wide(double ms) {
   volatile char
       local[kKiB << 10];  // touched: pages that are not there end the kernel's copy of a stack
-  for (std::size_t i = 0; i < sizeof local; i += 1024) local[i] = 0;
+  for (std::size_t i = 0; i < sizeof local; i += 1024)
+    local[i] = 0;
   red(ms);
   g_sum = g_sum + local[0];
 }
@@ -148,9 +150,11 @@ void walled(const char* name, const Work& work) {
 // Each range waits in one way, `times` times for some milliseconds or less.
 void short_waits(int times) {
   int ends[2];
-  if (pipe(ends) != 0) std::exit(1);
+  if (pipe(ends) != 0)
+    std::exit(1);
   walled("naps", [&] {
-    for (int i = 0; i < times; ++i) nap(10);
+    for (int i = 0; i < times; ++i)
+      nap(10);
   });
   walled("raw", [&] {
     for (int i = 0; i < times; ++i) {
@@ -172,7 +176,8 @@ void short_waits(int times) {
   });
   walled("reads", [&] {
     char byte;
-    for (int i = 0; i < times; ++i) (void)!read(ends[0], &byte, 1);
+    for (int i = 0; i < times; ++i)
+      (void)!read(ends[0], &byte, 1);
   });
   writer.join();
   char name[] = "/tmp/rangescope-cpu-XXXXXX";
@@ -192,7 +197,8 @@ void brief_waits(int times) {
   const timespec millisecond{0, 1'000'000};
   const auto between = [&](const auto& wait) {
     return [times, wait] {
-      for (int i = 0; i < times; ++i) red(7), wait();
+      for (int i = 0; i < times; ++i)
+        red(7), wait();
     };
   };
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -214,7 +220,8 @@ void in_kernel(double ms) {
   static char zeros[1 << 20];
   const int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
   const double until = cpu_ms() + ms;
-  while (cpu_ms() < until) (void)!read(zero, zeros, sizeof zeros);
+  while (cpu_ms() < until)
+    (void)!read(zero, zeros, sizeof zeros);
   close(zero);
 }
 
@@ -242,14 +249,17 @@ void short_locks(int times) {
       mutex.lock();
       is_held = true;
       const double until = clock_ms(CLOCK_MONOTONIC) + 0.5;
-      while (clock_ms(CLOCK_MONOTONIC) < until) continue;
+      while (clock_ms(CLOCK_MONOTONIC) < until)
+        continue;
       mutex.unlock();
-      while (is_held && !is_over) continue;
+      while (is_held && !is_over)
+        continue;
     }
   });
   double waited = 0;
   for (int i = 0; i < times; ++i) {
-    while (!is_held) continue;
+    while (!is_held)
+      continue;
     const double before = clock_ms(CLOCK_MONOTONIC);
     mutex.lock();
     waited += clock_ms(CLOCK_MONOTONIC) - before;
@@ -263,10 +273,12 @@ void short_locks(int times) {
 
 void ping_pong(double ms) {
   int there[2], back[2];
-  if (pipe(there) != 0 || pipe(back) != 0) std::exit(1);
+  if (pipe(there) != 0 || pipe(back) != 0)
+    std::exit(1);
   std::thread other([&] {
     char byte;
-    while (read(there[0], &byte, 1) == 1 && byte == 'x') (void)!write(back[1], "x", 1);
+    while (read(there[0], &byte, 1) == 1 && byte == 'x')
+      (void)!write(back[1], "x", 1);
   });
   nvtxRangePushA("pings");
   const double before = clock_ms(CLOCK_MONOTONIC), cpu = cpu_ms();
@@ -284,16 +296,27 @@ void ping_pong(double ms) {
 // Calls through code that was made at run time, without tables, in which the frame pointer is a
 // register like others.
 void by_made_code(double ms) {
-  static const unsigned char kCode[] = {0x53,                    // push %rbx
-                                        0x55,                    // push %rbp
-                                        0x48, 0x83, 0xec, 0x28,  // sub $40, %rsp
-                                        0x31, 0xed,              // xor %ebp, %ebp
-                                        0xff, 0xd7,              // call *%rdi
-                                        0x48, 0x83, 0xc4, 0x28,  // add $40, %rsp
-                                        0x5d, 0x5b, 0xc3};       // pop, pop, ret
+  static const unsigned char kCode[] = {0x53,  // push %rbx
+                                        0x55,  // push %rbp
+                                        0x48,
+                                        0x83,
+                                        0xec,
+                                        0x28,  // sub $40, %rsp
+                                        0x31,
+                                        0xed,  // xor %ebp, %ebp
+                                        0xff,
+                                        0xd7,  // call *%rdi
+                                        0x48,
+                                        0x83,
+                                        0xc4,
+                                        0x28,  // add $40, %rsp
+                                        0x5d,
+                                        0x5b,
+                                        0xc3};  // pop, pop, ret
   void* code =
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (code == MAP_FAILED) std::exit(77);
+  if (code == MAP_FAILED)
+    std::exit(77);
   std::memcpy(code, kCode, sizeof kCode);
   reinterpret_cast<void (*)(void (*)(double), double)>(code)(green, ms);
   g_sum = g_sum + 1;
@@ -342,7 +365,8 @@ int main(int argc, char** argv) {
     nvtxRangePushA("work");
     nvtxRangePushA("sleeps");
     double before = clock_ms(CLOCK_MONOTONIC);
-    for (int i = 0; i < 10; ++i) usleep(static_cast<useconds_t>(ms * 30));
+    for (int i = 0; i < 10; ++i)
+      usleep(static_cast<useconds_t>(ms * 30));
     g_truth["sleeps"] = clock_ms(CLOCK_MONOTONIC) - before;
     nvtxRangePop();
     std::mutex mutex;
@@ -358,7 +382,8 @@ int main(int argc, char** argv) {
     nvtxRangePop();
     holder.join();
     int ends[2];
-    if (pipe(ends) != 0) return 1;
+    if (pipe(ends) != 0)
+      return 1;
     std::thread writer([&] {
       usleep(static_cast<useconds_t>(ms * 300));
       (void)!write(ends[1], "x", 1);
@@ -381,7 +406,8 @@ int main(int argc, char** argv) {
         (i % 2 == 0 ? red : green)(each);
         nvtxRangePop();
       });
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+      thread.join();
     g_truth["thread"] = ms;
   } else if (mode ==
              "fork") {  // half here, half in a child that was forked and one that was started anew
@@ -398,7 +424,10 @@ int main(int argc, char** argv) {
     waitpid(child, nullptr, 0);
     const pid_t other = fork();
     if (other == 0) {
-      execl(argv[0], argv[0], "shares", std::to_string(ms * 0.5).c_str(),
+      execl(argv[0],
+            argv[0],
+            "shares",
+            std::to_string(ms * 0.5).c_str(),
             static_cast<char*>(nullptr));
       _exit(1);
     }
@@ -408,7 +437,8 @@ int main(int argc, char** argv) {
                       bytes = page * static_cast<std::size_t>(ms);
     auto* memory = static_cast<char*>(
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    if (memory == MAP_FAILED) return 1;
+    if (memory == MAP_FAILED)
+      return 1;
     madvise(memory, bytes, MADV_NOHUGEPAGE);
     const auto counted = [](const char* name, const auto& work) {
       rusage before{}, after{};
@@ -424,10 +454,12 @@ int main(int argc, char** argv) {
     };
     nvtxRangePushA("work");
     counted("touches", [&] {
-      for (std::size_t i = 0; i < bytes; i += page) memory[i] = 1;
+      for (std::size_t i = 0; i < bytes; i += page)
+        memory[i] = 1;
     });
     counted("sleeps", [] {
-      for (int i = 0; i < 100; ++i) usleep(1000);
+      for (int i = 0; i < 100; ++i)
+        usleep(1000);
     });
     counted("runs", [] { red(300); });
     nvtxRangePop();

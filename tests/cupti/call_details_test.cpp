@@ -76,13 +76,16 @@ TEST_P(Memory, EveryAllocationAndFreeIsThere) {
   for (std::uint32_t launch = 0; launch < s.launches.size(); ++launch)
     ++calls[call_name(s, launch)];
   EXPECT_EQ(calls["cuMemFree_v2"], 4);
-  for (const model::Loss& loss : s.losses) ADD_FAILURE() << loss.kind.id() << ": " << loss.detail;
+  for (const model::Loss& loss : s.losses)
+    ADD_FAILURE() << loss.kind.id() << ": " << loss.detail;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Ways, Memory,
-    testing::Values(Environment{}, Environment{{"RANGESCOPE_LAUNCH_RECORDS", "callback"}},
-                    Environment{{"RANGESCOPE_CUPTI", CUPTI_OLD}, {"STANDIN_VERSION", "19"}}));
+INSTANTIATE_TEST_SUITE_P(Ways,
+                         Memory,
+                         testing::Values(Environment{},
+                                         Environment{{"RANGESCOPE_LAUNCH_RECORDS", "callback"}},
+                                         Environment{{"RANGESCOPE_CUPTI", CUPTI_OLD},
+                                                     {"STANDIN_VERSION", "19"}}));
 
 TEST(CallDetails, EventsJoinStreams) {
   const Recorded recorded = run("events");

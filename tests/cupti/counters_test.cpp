@@ -10,8 +10,10 @@
 namespace rangescope {
 namespace {
 
-constexpr const char* kMetrics[] = {"sm__inst_executed.sum", "dram__bytes.sum",
-                                    "gpu__time_duration.sum", "standin__occurrence.sum"};
+constexpr const char* kMetrics[] = {"sm__inst_executed.sum",
+                                    "dram__bytes.sum",
+                                    "gpu__time_duration.sum",
+                                    "standin__occurrence.sum"};
 
 // The library with a plan of these lines; the run's folder, for what it leaves.
 class Counted {
@@ -29,11 +31,13 @@ class Counted {
   void write(const std::string& plan) {
     std::ofstream out(folder_ / "plan");
     out << "rangescope-counters 1\n";
-    for (const char* metric : kMetrics) out << "metric " << metric << "\n";
+    for (const char* metric : kMetrics)
+      out << "metric " << metric << "\n";
     out << plan;
   }
   [[nodiscard]] fs::path folder() const { return folder_; }
-  [[nodiscard]] Recorded run(const std::string& scene, int times,
+  [[nodiscard]] Recorded run(const std::string& scene,
+                             int times,
                              Environment environment = {}) const {
     environment["RANGESCOPE_COUNTERS"] = (folder_ / "plan").string();
     Recorded result;
@@ -54,16 +58,21 @@ std::string path_of(const model::Session& s, const model::Measurement& m) {
 
 double value(const model::Session& s, const model::Measurement& m, const std::string& metric) {
   for (const model::MetricValue& v : m.values) {
-    if (s.metrics[v.metric].name == metric) return v.value;
+    if (s.metrics[v.metric].name == metric)
+      return v.value;
   }
   return -1;
 }
 
-void expect_whole(const Recorded& got, const std::string& path, std::size_t rounds, double kernels,
+void expect_whole(const Recorded& got,
+                  const std::string& path,
+                  std::size_t rounds,
+                  double kernels,
                   double blocks) {
   std::size_t found = 0;
   for (const model::Measurement& m : got.session.measurements) {
-    if (path_of(got.session, m) != path || m.scope != model::MeasuredScope::kRange) continue;
+    if (path_of(got.session, m) != path || m.scope != model::MeasuredScope::kRange)
+      continue;
     ++found;
     EXPECT_EQ(m.values.size(), std::size(kMetrics)) << "never half a set";
     EXPECT_EQ(value(got.session, m, "sm__inst_executed.sum"), 100 * kernels);
@@ -161,7 +170,8 @@ TEST(Counters, SeveralConfigurationsOverSeveralRuns) {
   Counted counted("");
   const std::string resume = (counted.folder() / "progress").string();
   std::string encoded;
-  for (const char c : resume) encoded += c == '/' ? std::string("%2F") : std::string(1, c);
+  for (const char c : resume)
+    encoded += c == '/' ? std::string("%2F") : std::string(1, c);
   const std::string plan = std::string(kMore) + "rounds 1\nresume " + encoded + "\n";
   for (const char* withheld : {"", "pcie__read_bytes.sum"}) {
     fs::remove(resume);
@@ -186,7 +196,8 @@ TEST(Counters, OnlyEveryNthOccurrence) {
       "per range\nrounds 3\nskip-first 0\nevery 7\ntrace-first 0\ninclude p x - - ndecode\n");
   const Recorded got = counted.run("decode", 120);
   expect_whole(got, "/decode", 3, 2, 17);
-  for (const auto& m : got.session.measurements) EXPECT_EQ(m.occurrence % 7, 0u) << m.occurrence;
+  for (const auto& m : got.session.measurements)
+    EXPECT_EQ(m.occurrence % 7, 0u) << m.occurrence;
   const Recorded few = counted.run("decode", 15);
   const model::Loss* loss = few.loss("counters_incomplete");
   ASSERT_NE(loss, nullptr);
@@ -301,7 +312,8 @@ TEST(Counters, KernelsOfTwoRangesOneOfWhichIsSeldom) {
   const Recorded got = counted.run("nested", 60);
   EXPECT_EQ(got.loss("gpu_partial"), nullptr) << got.loss("gpu_partial")->detail;
   std::map<std::string, int> kernels;
-  for (const auto& m : got.session.measurements) ++kernels[path_of(got.session, m)];
+  for (const auto& m : got.session.measurements)
+    ++kernels[path_of(got.session, m)];
   EXPECT_EQ(kernels, (std::map<std::string, int>{{"/step", 3}, {"/step/decode", 2}}));
 }
 
@@ -324,7 +336,8 @@ TEST(Counters, RunAgainForARangeThatComesOnce) {
   Counted counted("");
   const std::string resume = (counted.folder() / "progress").string();
   std::string encoded;
-  for (const char c : resume) encoded += c == '/' ? std::string("%2F") : std::string(1, c);
+  for (const char c : resume)
+    encoded += c == '/' ? std::string("%2F") : std::string(1, c);
   const std::string plan =
       "per range\nrounds 1\nskip-first 0\ninclude p x - - ndecode\nresume " + encoded + "\n";
   std::vector<std::pair<int, int>> progress;
@@ -337,7 +350,8 @@ TEST(Counters, RunAgainForARangeThatComesOnce) {
     std::string word;
     in >> word >> lacking >> lacking >> done;
     progress.emplace_back(lacking, done);
-    if (lacking == 0) break;
+    if (lacking == 0)
+      break;
     EXPECT_TRUE(got.session.measurements.empty());
   }
   EXPECT_EQ(progress, (std::vector<std::pair<int, int>>{{1, 0}, {1, 1}, {1, 2}, {1, 3}, {0, 4}}));
@@ -345,10 +359,12 @@ TEST(Counters, RunAgainForARangeThatComesOnce) {
   // The same, but the program does other work in the third run: its pass does not count.
   counted.write(plan + "trace-first 0\nwait 1\n");
   fs::remove(resume);
-  for (const char* scene : {"decode", "decode", "nested"}) got = counted.run(scene, 1);
+  for (const char* scene : {"decode", "decode", "nested"})
+    got = counted.run(scene, 1);
   EXPECT_TRUE(got.session.measurements.empty()) << "step > decode is not decode";
   fs::remove(resume);
-  for (const int times : {1, 1, 5}) got = counted.run("changing", times);
+  for (const int times : {1, 1, 5})
+    got = counted.run("changing", times);
   expect_whole(got, "/decode", 1, 2, 17);
 }
 
@@ -379,7 +395,8 @@ TEST(Counters, ARangeThatIsCapturedIntoAGraphIsLeftAlone) {
     EXPECT_EQ(got.loss("gpu_partial"), nullptr) << per << ": " << got.loss("gpu_partial")->detail;
     EXPECT_EQ(got.loss("unfinished_gpu_work"), nullptr) << per;
     EXPECT_EQ(got.session.measurements.size(), per == std::string("range") ? 2u : 4u) << per;
-    if (per == std::string("range")) expect_whole(got, "/decode", 2, 2, 17);
+    if (per == std::string("range"))
+      expect_whole(got, "/decode", 2, 2, 17);
   }
 }
 

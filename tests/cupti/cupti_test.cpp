@@ -57,19 +57,23 @@ TEST_P(Zoo, EverythingTheVictimDidIsThere) {
     } else {
       EXPECT_TRUE(took == 2000 || took == 3000 || took == 5000) << took;
     }
-    EXPECT_EQ(launch.kind, kernel.graph_node == model::kNone ? model::LaunchKind::kKernel
-                                                             : model::LaunchKind::kGraph);
+    EXPECT_EQ(
+        launch.kind,
+        kernel.graph_node == model::kNone ? model::LaunchKind::kKernel : model::LaunchKind::kGraph);
     EXPECT_EQ(s.kernel_shapes.at(kernel.shape).block[0], 128u);
     EXPECT_EQ(s.streams.at(kernel.stream).device, 0u);
   }
   EXPECT_EQ(threads.size(), 2u);
   EXPECT_EQ(s.graph_nodes.size(), 2u);
   EXPECT_EQ(zoo.paths(), kZooPaths);
-  for (const model::Loss& loss : s.losses) ADD_FAILURE() << loss.kind.id() << ": " << loss.detail;
+  for (const model::Loss& loss : s.losses)
+    ADD_FAILURE() << loss.kind.id() << ": " << loss.detail;
 }
 
-INSTANTIATE_TEST_SUITE_P(Releases, Zoo,
-                         testing::Values(Environment{}, Environment{{"STANDIN_VERSION", "26"}},
+INSTANTIATE_TEST_SUITE_P(Releases,
+                         Zoo,
+                         testing::Values(Environment{},
+                                         Environment{{"STANDIN_VERSION", "26"}},
                                          Environment{{"STANDIN_VERSION", "28"}},
                                          Environment{{"STANDIN_VERSION", "130000"}},
                                          Environment{{"RANGESCOPE_LAUNCH_RECORDS", "callback"}},
@@ -80,7 +84,8 @@ TEST(Cupti, CapturesAreCalls) {
   const Recorded zoo = run("zoo");
   std::map<std::string, int> calls;
   for (const model::Launch& launch : zoo.session.launches) {
-    if (launch.kind != model::LaunchKind::kOther) continue;
+    if (launch.kind != model::LaunchKind::kOther)
+      continue;
     ++calls[std::string(zoo.session.strings.view(launch.name))];
     EXPECT_GE(launch.end_ns, launch.start_ns);
   }
@@ -101,8 +106,9 @@ TEST(Cupti, WholeGraphsAreOneSpan) {
 TEST(Cupti, RecordedBuffersOfBothFamilies) {
   for (const auto& [file, version] :
        {std::pair{"zoo-13.0.1-node.buffers", "130001"}, std::pair{"zoo-12.8-node.buffers", "26"}}) {
-    const Recorded zoo = run("start", {{"STANDIN_PLAY", std::string(RECORDED "/") + file},
-                                       {"STANDIN_VERSION", version}});
+    const Recorded zoo =
+        run("start",
+            {{"STANDIN_PLAY", std::string(RECORDED "/") + file}, {"STANDIN_VERSION", version}});
     const model::Session& s = zoo.session;
     EXPECT_EQ(s.kernels.size(), kZooKernels) << file;
     EXPECT_EQ(zoo.kernels("gemm_like"), 26u) << file;
@@ -118,16 +124,18 @@ TEST(Cupti, RecordedBuffersOfBothFamilies) {
       EXPECT_LT(kernel.end_ns - kernel.start_ns, 100000) << file;
     }
     EXPECT_EQ(graph_kernels, kZooGraphKernels) << file;
-    for (const model::Copy& copy : s.copies) EXPECT_EQ(copy.bytes, 256u * 256u * 4u) << file;
+    for (const model::Copy& copy : s.copies)
+      EXPECT_EQ(copy.bytes, 256u * 256u * 4u) << file;
     ASSERT_FALSE(s.devices.empty());
     EXPECT_EQ(s.devices[0].sm_count, 132u) << file;
     EXPECT_EQ(s.devices[0].compute_major, 9u) << file;
   }
   for (const auto& [file, version] : {std::pair{"zoo-13.0.1-graph.buffers", "130001"},
                                       std::pair{"zoo-12.8-graph.buffers", "26"}}) {
-    const Recorded zoo = run("start", {{"STANDIN_PLAY", std::string(RECORDED "/") + file},
-                                       {"STANDIN_VERSION", version},
-                                       {"RANGESCOPE_CUDA_GRAPHS", "graph"}});
+    const Recorded zoo = run("start",
+                             {{"STANDIN_PLAY", std::string(RECORDED "/") + file},
+                              {"STANDIN_VERSION", version},
+                              {"RANGESCOPE_CUDA_GRAPHS", "graph"}});
     EXPECT_EQ(zoo.session.kernels.size(), kZooKernels - kZooGraphKernels) << file;
     EXPECT_EQ(zoo.session.graph_launches.size(), 4u) << file;
   }
@@ -205,7 +213,8 @@ TEST(Cupti, ToolsThatShareCuptiRecordSideBySide) {
                               {"RANGESCOPE_CUPTI_SHARED", "on"}};
   for (const bool they_are_first : {false, true}) {
     Environment environment = shared;
-    if (they_are_first) environment["STANDIN_SHARES_FIRST"] = "1";
+    if (they_are_first)
+      environment["STANDIN_SHARES_FIRST"] = "1";
     const Recorded both = run("kineto", environment);
     EXPECT_EQ(WEXITSTATUS(both.status), they_are_first ? 15 : 10);
     EXPECT_EQ(both.kernels("gemm"), 20u);

@@ -22,10 +22,18 @@ struct Work {
 struct Hooks {
   /// `parameters`: the call's struct of generated_cuda_meta.h, `symbol` the kernel's name; null
   /// where there is none.
-  void (*enter)(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data,
-                const void* parameters, const char* symbol);
-  void (*exit)(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data,
-               const void* parameters, std::uint64_t start_ns, std::uint64_t end_ns, int result);
+  void (*enter)(std::uint32_t cbid,
+                std::uint32_t correlation,
+                std::uint64_t* data,
+                const void* parameters,
+                const char* symbol);
+  void (*exit)(std::uint32_t cbid,
+               std::uint32_t correlation,
+               std::uint64_t* data,
+               const void* parameters,
+               std::uint64_t start_ns,
+               std::uint64_t end_ns,
+               int result);
   void (*kernel)(const Work& work);
   void (*copy)(const Work& work);
   void (*set)(const Work& work);

@@ -18,7 +18,8 @@ void spoil(Record& record, const char* work) {
   }();
   static bool spoilt = false;
   const std::string beginning = std::string(work) + ':';
-  if (spoilt || wanted.rfind(beginning, 0) != 0) return;
+  if (spoilt || wanted.rfind(beginning, 0) != 0)
+    return;
   spoilt = true;
   const std::string how = wanted.substr(beginning.size());
   constexpr std::uint64_t kEarly_ns = 2'000'000, kHour_ns = 3'600'000'000'000;

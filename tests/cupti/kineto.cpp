@@ -25,11 +25,12 @@ void CUPTIAPI request(std::uint8_t** buffer, std::size_t* bytes, std::size_t* mo
   *most = 0;
 }
 
-void CUPTIAPI complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
-                       std::size_t valid) {
+void CUPTIAPI
+complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
   CUpti_Activity* record = nullptr;
   while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
-    if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) continue;
+    if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+      continue;
     ++kernels;
     if (reinterpret_cast<const CUpti_ActivityKernel9*>(record)->start + kSecond_ns < began_ns)
       ++early;
@@ -51,7 +52,8 @@ bool shares() {
 }
 
 CUptiResult subscribe() {
-  if (!shares()) return cuptiSubscribe(&handle, nothing, nullptr);
+  if (!shares())
+    return cuptiSubscribe(&handle, nothing, nullptr);
   struct {
     CUpti_SubscriberParams before;
     std::uint8_t shared, reserved[7];
@@ -63,7 +65,8 @@ CUptiResult subscribe() {
 
 // Of CUDA 13.3, which the headers may lack.
 extern "C" CUptiResult cuptiActivityRegisterCallbacks_v2(
-    CUpti_SubscriberHandle, void (*)(std::uint8_t**, std::size_t*, std::size_t*, void*),
+    CUpti_SubscriberHandle,
+    void (*)(std::uint8_t**, std::size_t*, std::size_t*, void*),
     void (*)(std::uint8_t*, std::size_t, std::size_t, void*));
 extern "C" CUptiResult cuptiActivityEnable_v2(CUpti_SubscriberHandle, CUpti_ActivityKind, void*);
 extern "C" CUptiResult cuptiActivityDisable_v2(CUpti_SubscriberHandle, CUpti_ActivityKind, void*);
@@ -71,10 +74,12 @@ extern "C" CUptiResult cuptiActivityDisable_v2(CUpti_SubscriberHandle, CUpti_Act
 extern "C" void kineto_begin() {
   static const CUptiResult subscribed = subscribe();  // it never asks again
   refused = subscribed != CUPTI_SUCCESS;
-  if (refused) return;
+  if (refused)
+    return;
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
-  if (began_ns != 0) return;  // already
+  if (began_ns != 0)
+    return;  // already
   began_ns = static_cast<std::uint64_t>(now.tv_sec) * 1000000000u +
              static_cast<std::uint64_t>(now.tv_nsec);
   if (shares()) {
@@ -88,7 +93,8 @@ extern "C" void kineto_begin() {
 
 /// Kernels recorded since it began; -1: it was refused, -2: some are of another clock.
 extern "C" int kineto_end() {
-  if (refused) return -1;
+  if (refused)
+    return -1;
   if (shares())
     cuptiActivityDisable_v2(handle, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, nullptr);
   else

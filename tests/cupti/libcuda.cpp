@@ -70,7 +70,9 @@ std::uint32_t number(CUstream stream) {
 
 // One driver call: callbacks and record around whatever `body` does with the correlation id.
 template <typename Body>
-CUresult call(std::uint32_t cbid, Body&& body, const void* parameters = nullptr,
+CUresult call(std::uint32_t cbid,
+              Body&& body,
+              const void* parameters = nullptr,
               const char* symbol = nullptr) {
   // As CUPTI 13.0 on an H200, which begins at small numbers again when its timeline was off.
   static const char* const again = std::getenv("STANDIN_CORRELATIONS");
@@ -78,7 +80,8 @@ CUresult call(std::uint32_t cbid, Body&& body, const void* parameters = nullptr,
   const std::uint32_t correlation =
       again == nullptr ? number : 1 + number % static_cast<unsigned>(std::atoi(again));
   std::uint64_t data = 0;
-  if (hooks.enter) hooks.enter(cbid, correlation, &data, parameters, symbol);
+  if (hooks.enter)
+    hooks.enter(cbid, correlation, &data, parameters, symbol);
   const std::uint64_t start = now();
   CUresult result = CUDA_SUCCESS;
   if constexpr (std::is_void_v<decltype(body(correlation))>)
@@ -86,7 +89,8 @@ CUresult call(std::uint32_t cbid, Body&& body, const void* parameters = nullptr,
   else
     result = body(correlation);
   const std::uint64_t end = now();
-  if (hooks.exit) hooks.exit(cbid, correlation, &data, parameters, start, end, result);
+  if (hooks.exit)
+    hooks.exit(cbid, correlation, &data, parameters, start, end, result);
   return result;
 }
 
@@ -97,13 +101,17 @@ CUdeviceptr next_memory =
 std::map<CUdeviceptr, std::uint64_t> in_use;
 
 template <typename Parameters>
-CUresult allocate(std::uint32_t cbid, CUdeviceptr* memory, std::uint64_t bytes,
+CUresult allocate(std::uint32_t cbid,
+                  CUdeviceptr* memory,
+                  std::uint64_t bytes,
                   const Parameters& given) {
   const auto take = [&](std::uint32_t) {
     const std::lock_guard<std::mutex> guard(lock);
     std::uint64_t used = 0;
-    for (const auto& [address, size] : in_use) used += size;
-    if (used + bytes > kMemory) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (const auto& [address, size] : in_use)
+      used += size;
+    if (used + bytes > kMemory)
+      return CUDA_ERROR_OUT_OF_MEMORY;
     *memory = next_memory;
     next_memory += bytes;
     in_use[*memory] = bytes;
@@ -116,7 +124,8 @@ template <typename Parameters>
 CUresult release(std::uint32_t cbid, CUdeviceptr memory, const Parameters& given) {
   const auto give_back = [&](std::uint32_t) {
     const std::lock_guard<std::mutex> guard(lock);
-    if (memory == 0) return CUDA_SUCCESS;
+    if (memory == 0)
+      return CUDA_SUCCESS;
     return in_use.erase(memory) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   };
   return call(cbid, give_back, &given);
@@ -129,7 +138,8 @@ void await(std::uint32_t) {
 
 Graph* capturing(CUstream stream) {
   for (const Capture& capture : captures) {
-    if (capture.stream == stream) return capture.graph;
+    if (capture.stream == stream)
+      return capture.graph;
   }
   return nullptr;
 }
@@ -164,14 +174,19 @@ void run_node(const Node& node, std::uint32_t correlation, std::uint32_t stream,
   work.grid = node.grid;
   work.block = node.block;
   work.node = id;
-  if (std::getenv("STANDIN_NEVER_ENDS")) work.start_ns = work.end_ns = 0;
+  if (std::getenv("STANDIN_NEVER_ENDS"))
+    work.start_ns = work.end_ns = 0;
   if (ran != nullptr) {
-    std::fprintf(ran, "%llu %llu %u\n", static_cast<unsigned long long>(work.start_ns),
-                 static_cast<unsigned long long>(work.end_ns), work.grid);
+    std::fprintf(ran,
+                 "%llu %llu %u\n",
+                 static_cast<unsigned long long>(work.start_ns),
+                 static_cast<unsigned long long>(work.end_ns),
+                 work.grid);
     std::fflush(ran);
     flock(fileno(ran), LOCK_UN);
   }
-  if (hooks.kernel) hooks.kernel(work);
+  if (hooks.kernel)
+    hooks.kernel(work);
 }
 
 }  // namespace
@@ -187,11 +202,13 @@ CUresult cuInit(unsigned) {
   if (const char* error = std::getenv("STANDIN_INIT_ERROR"))
     return static_cast<CUresult>(std::atoi(error));
   const std::lock_guard<std::mutex> guard(lock);
-  if (up) return CUDA_SUCCESS;
+  if (up)
+    return CUDA_SUCCESS;
   up = true;
   if (const char* path = std::getenv("CUDA_INJECTION64_PATH"); path && *path) {
     if (void* library = dlopen(path, RTLD_NOW)) {
-      if (auto* start = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"))) start();
+      if (auto* start = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection")))
+        start();
     }
   }
   return CUDA_SUCCESS;
@@ -236,7 +253,8 @@ CUresult cuCtxCreate_v2(CUcontext* context, unsigned, CUdevice) {
     current = ++contexts;
     made = true;
     *context = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(current));
-    if (current == standin::kContext && hooks.context_made) hooks.context_made();
+    if (current == standin::kContext && hooks.context_made)
+      hooks.context_made();
   });
 }
 
@@ -248,7 +266,9 @@ CUresult cuMemAllocAsync(CUdeviceptr* memory, size_t bytes, CUstream stream) {
   const cuMemAllocAsync_params given{memory, bytes, stream};
   return allocate(CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, memory, bytes, given);
 }
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr* memory, size_t bytes, CUmemoryPool pool,
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* memory,
+                                 size_t bytes,
+                                 CUmemoryPool pool,
                                  CUstream stream) {
   const cuMemAllocFromPoolAsync_params given{memory, bytes, pool, stream};
   return allocate(CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync, memory, bytes, given);
@@ -259,8 +279,8 @@ CUresult cuMemAllocManaged(CUdeviceptr* memory, size_t bytes, unsigned flags) {
 }
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
   const cuMemHostAlloc_params given{memory, bytes, flags};
-  return allocate(CUPTI_DRIVER_TRACE_CBID_cuMemHostAlloc, reinterpret_cast<CUdeviceptr*>(memory),
-                  bytes, given);
+  return allocate(
+      CUPTI_DRIVER_TRACE_CBID_cuMemHostAlloc, reinterpret_cast<CUdeviceptr*>(memory), bytes, given);
 }
 CUresult cuMemFree_v2(CUdeviceptr memory) {
   const cuMemFree_v2_params given{memory};
@@ -272,8 +292,8 @@ CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream) {
 }
 CUresult cuMemFreeHost(void* memory) {
   const cuMemFreeHost_params given{memory};
-  return release(CUPTI_DRIVER_TRACE_CBID_cuMemFreeHost, reinterpret_cast<CUdeviceptr>(memory),
-                 given);
+  return release(
+      CUPTI_DRIVER_TRACE_CBID_cuMemFreeHost, reinterpret_cast<CUdeviceptr>(memory), given);
 }
 
 // Streams are numbers from 21 on, events are numbers from 1 on.
@@ -320,31 +340,45 @@ CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice) {
 }
 
 CUresult cuCtxDestroy_v2(CUcontext) {
-  if (hooks.context_ends) hooks.context_ends();
+  if (hooks.context_ends)
+    hooks.context_ends();
   return CUDA_SUCCESS;
 }
 
 // The function is its name, the first kernel parameter its duration.
-CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, unsigned block,
-                        unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
+CUresult cuLaunchKernel(CUfunction function,
+                        unsigned grid,
+                        unsigned,
+                        unsigned,
+                        unsigned block,
+                        unsigned,
+                        unsigned,
+                        unsigned,
+                        CUstream stream,
+                        void** parameters,
+                        void**) {
   cuLaunchKernel_params given{};
   given.gridDimX = grid;
   given.blockDimX = block;
   given.gridDimY = given.gridDimZ = given.blockDimY = given.blockDimZ = 1;
   const auto run = [&](std::uint32_t correlation) {
     const std::lock_guard<std::mutex> guard(lock);
-    const Node node{0, reinterpret_cast<const char*>(function), grid, block,
+    const Node node{0,
+                    reinterpret_cast<const char*>(function),
+                    grid,
+                    block,
                     *static_cast<std::uint64_t*>(parameters[0])};
     if (Graph* graph = capturing(stream)) {
       graph->nodes.push_back(node);
       graph->nodes.back().id = graph->id << 32 | (graph->nodes.size() - 1);
-      if (hooks.node_made) hooks.node_made(graph->nodes.back().id, 0);
+      if (hooks.node_made)
+        hooks.node_made(graph->nodes.back().id, 0);
       return;
     }
     run_node(node, correlation, number(stream), 0);
   };
-  return call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, run, &given,
-              reinterpret_cast<const char*>(function));
+  return call(
+      CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, run, &given, reinterpret_cast<const char*>(function));
 }
 
 CUresult cuCtxGetCurrent(CUcontext* context) {
@@ -384,7 +418,8 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr, const void*, size_t bytes, CUstream s
     standin::Work work = queue(correlation, number(stream), bytes / 8);
     work.bytes = bytes;
     work.copy_kind = 1;
-    if (hooks.copy) hooks.copy(work);
+    if (hooks.copy)
+      hooks.copy(work);
   });
 }
 
@@ -393,7 +428,8 @@ CUresult cuMemsetD8Async(CUdeviceptr, unsigned char, size_t bytes, CUstream stre
     const std::lock_guard<std::mutex> guard(lock);
     standin::Work work = queue(correlation, number(stream), 1000);
     work.bytes = bytes;
-    if (hooks.set) hooks.set(work);
+    if (hooks.set)
+      hooks.set(work);
   });
 }
 
@@ -401,13 +437,16 @@ CUresult cuCtxSynchronize() {
   return call(CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize, [&](std::uint32_t correlation) {
     {  // as the real one: nobody may wait while a stream is captured, and the capture is lost
       const std::lock_guard<std::mutex> guard(lock);
-      for (Capture& capture : captures) capture.broken = true;
-      if (!captures.empty()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+      for (Capture& capture : captures)
+        capture.broken = true;
+      if (!captures.empty())
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     const std::uint64_t start = now();
     while (now() < busy_until) {
     }
-    if (hooks.synchronized) hooks.synchronized(correlation, start, now());
+    if (hooks.synchronized)
+      hooks.synchronized(correlation, start, now());
     return CUDA_SUCCESS;
   });
 }
@@ -416,16 +455,18 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
   return call(CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2, [&](std::uint32_t) {
     const std::lock_guard<std::mutex> guard(lock);
     captures.push_back({stream, keep({next_graph++, {}}), false});
-    if (hooks.graph_made) hooks.graph_made(captures.back().graph->id);
+    if (hooks.graph_made)
+      hooks.graph_made(captures.back().graph->id);
   });
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return call(CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture, [&](std::uint32_t) {
     const std::lock_guard<std::mutex> guard(lock);
-    const auto at = std::find_if(captures.begin(), captures.end(),
-                                 [&](const Capture& c) { return c.stream == stream; });
-    if (at == captures.end()) return CUDA_ERROR_ILLEGAL_STATE;
+    const auto at = std::find_if(
+        captures.begin(), captures.end(), [&](const Capture& c) { return c.stream == stream; });
+    if (at == captures.end())
+      return CUDA_ERROR_ILLEGAL_STATE;
     const bool broken = at->broken;
     *graph = broken ? nullptr : reinterpret_cast<CUgraph>(at->graph);
     captures.erase(at);
@@ -438,7 +479,8 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* instance, CUgraph graph, unsig
     const std::lock_guard<std::mutex> guard(lock);
     const Graph& from = *reinterpret_cast<Graph*>(graph);
     Graph* to = keep({next_graph++, from.nodes});
-    if (hooks.graph_made) hooks.graph_made(to->id);
+    if (hooks.graph_made)
+      hooks.graph_made(to->id);
     for (Node& node : to->nodes) {
       const std::uint64_t original = node.id;
       node.id = to->id << 32 | (original & 0xffffffffu);
@@ -456,9 +498,11 @@ CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
     const std::lock_guard<std::mutex> guard(lock);
     const Graph& launched = *reinterpret_cast<Graph*>(graph);
     standin::Work whole = queue(correlation, number(stream), 0);
-    for (const Node& node : launched.nodes) run_node(node, correlation, number(stream), node.id);
+    for (const Node& node : launched.nodes)
+      run_node(node, correlation, number(stream), node.id);
     whole.end_ns = busy_until;
-    if (hooks.graph) hooks.graph(static_cast<std::uint32_t>(launched.id), whole);
+    if (hooks.graph)
+      hooks.graph(static_cast<std::uint32_t>(launched.id), whole);
   });
 }
 

@@ -152,7 +152,8 @@ std::size_t record_size(int kind) {
 }
 
 void deliver(Subscriber& to) {
-  if (!to.buffer) return;
+  if (!to.buffer)
+    return;
   std::uint8_t* full = to.buffer;
   to.buffer = nullptr;
   if (to.shared_complete)
@@ -166,7 +167,8 @@ void append(Subscriber& to, const void* record, std::size_t bytes) {
     ++to.dropped;
     return;
   }
-  if (to.buffer && to.used + bytes > to.capacity) deliver(to);
+  if (to.buffer && to.used + bytes > to.capacity)
+    deliver(to);
   if (!to.buffer) {
     std::size_t most = 0;
     to.used = to.capacity = 0;
@@ -195,7 +197,8 @@ void emit(Record record, CUpti_ActivityKind kind) {
   const std::lock_guard<std::recursive_mutex> guard(lock);
   record.kind = kind;
   for (Subscriber& to : subscribers) {
-    if ((!to.request && !to.shared_request) || !to.kinds.contains(kind)) continue;
+    if ((!to.request && !to.shared_request) || !to.kinds.contains(kind))
+      continue;
     // The newest struct that is known here, cut to what the release writes.
     append(to, &record, record_size(kind));
   }
@@ -204,7 +207,8 @@ void emit(Record record, CUpti_ActivityKind kind) {
 void on_kernel(const standin::Work& work) {
   standin::profile(work);
   standin::sample_pc(work);
-  if (work.node && subscribers[0].kinds.contains(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) return;
+  if (work.node && subscribers[0].kinds.contains(CUPTI_ACTIVITY_KIND_GRAPH_TRACE))
+    return;
   CUpti_ActivityKernel10 record{};
   record.start = client_time(work.start_ns);
   record.end = client_time(work.end_ns);
@@ -277,7 +281,8 @@ void on_graph(std::uint32_t graph, const standin::Work& work) {
 
 void tell(CUpti_CallbackDomain domain, std::uint32_t id, const void* data) {
   for (Subscriber& to : subscribers)
-    if (to.function && to.callbacks.contains({domain, id})) to.function(to.data, domain, id, data);
+    if (to.function && to.callbacks.contains({domain, id}))
+      to.function(to.data, domain, id, data);
 }
 
 void on_context() {
@@ -306,8 +311,13 @@ void on_context() {
   emit(context, CUPTI_ACTIVITY_KIND_CONTEXT);
 }
 
-void call_back(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data,
-               CUpti_ApiCallbackSite site, const void* parameters, const char* symbol, int result) {
+void call_back(std::uint32_t cbid,
+               std::uint32_t correlation,
+               std::uint64_t* data,
+               CUpti_ApiCallbackSite site,
+               const void* parameters,
+               const char* symbol,
+               int result) {
   CUpti_CallbackData call{};
   call.callbackSite = site;
   call.correlationData = data;
@@ -320,15 +330,24 @@ void call_back(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* dat
   tell(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &call);
 }
 
-void on_enter(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data,
-              const void* parameters, const char* symbol) {
+void on_enter(std::uint32_t cbid,
+              std::uint32_t correlation,
+              std::uint64_t* data,
+              const void* parameters,
+              const char* symbol) {
   call_back(cbid, correlation, data, CUPTI_API_ENTER, parameters, symbol, 0);
 }
 
-void on_exit_call(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data,
-                  const void* parameters, std::uint64_t start, std::uint64_t end, int result) {
+void on_exit_call(std::uint32_t cbid,
+                  std::uint32_t correlation,
+                  std::uint64_t* data,
+                  const void* parameters,
+                  std::uint64_t start,
+                  std::uint64_t end,
+                  int result) {
   call_back(cbid, correlation, data, CUPTI_API_EXIT, parameters, nullptr, result);
-  if (!recorded_calls.contains(cbid)) return;
+  if (!recorded_calls.contains(cbid))
+    return;
   CUpti_ActivityAPI record{};
   record.cbid = cbid;
   record.start = client_time(start);
@@ -357,7 +376,9 @@ void on_graph_made(std::uint64_t graph) {
 void on_node(std::uint64_t node, std::uint64_t original) {
   standin::pc_node_made(node);
   resource(original ? CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED : CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
-           nullptr, reinterpret_cast<CUgraphNode>(node), reinterpret_cast<CUgraphNode>(original));
+           nullptr,
+           reinterpret_cast<CUgraphNode>(node),
+           reinterpret_cast<CUgraphNode>(original));
 }
 
 void on_context_end() {
@@ -389,26 +410,31 @@ void play_now(std::int32_t kind, std::uint8_t* bytes) {
 
 void play() {
   const char* path = std::getenv("STANDIN_PLAY");
-  if (!path || played) return;
+  if (!path || played)
+    return;
   played = true;
   std::FILE* file = std::fopen(path, "rb");
-  if (!file) return;
+  if (!file)
+    return;
   static std::map<std::uint64_t, std::string> names;
   std::uint64_t head[3];
   while (std::fread(head, 8, 3, file) == 3 && head[0] == 0x465542) {
     std::vector<std::uint8_t> bytes(head[1]);
-    if (std::fread(bytes.data(), 1, bytes.size(), file) != bytes.size()) break;
+    if (std::fread(bytes.data(), 1, bytes.size(), file) != bytes.size())
+      break;
     std::uint64_t pair[2];
     while (std::fread(pair, 8, 2, file) == 2 && pair[0] != 0) {
       std::string text(pair[1], '\0');
-      if (std::fread(text.data(), 1, text.size(), file) != text.size()) break;
+      if (std::fread(text.data(), 1, text.size(), file) != text.size())
+        break;
       names[pair[0]] = text;
     }
     for (std::size_t at = 0; at + 4 <= bytes.size();) {
       std::int32_t kind;
       std::memcpy(&kind, bytes.data() + at, 4);
       const std::size_t size = record_size(kind);
-      if (size == 0) break;
+      if (size == 0)
+        break;
       play_now(kind, bytes.data() + at);
       if (kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
         auto& kernel = *reinterpret_cast<CUpti_ActivityKernel9*>(bytes.data() + at);
@@ -429,20 +455,33 @@ bool records_kernels() {
 }
 
 [[gnu::constructor]] void hook_the_driver() {
-  static constexpr standin::Hooks kHooks{on_enter,       on_exit_call,  on_kernel, on_copy,
-                                         on_set,         on_sync,       on_graph,  on_context,
-                                         on_context_end, on_graph_made, on_node};
+  static constexpr standin::Hooks kHooks{on_enter,
+                                         on_exit_call,
+                                         on_kernel,
+                                         on_copy,
+                                         on_set,
+                                         on_sync,
+                                         on_graph,
+                                         on_context,
+                                         on_context_end,
+                                         on_graph_made,
+                                         on_node};
   if (auto* set = reinterpret_cast<void (*)(const standin::Hooks*)>(
           dlsym(RTLD_DEFAULT, "standin_set_hooks")))
     set(&kHooks);
 }
 
-CUptiResult take_subscriber(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data,
+CUptiResult take_subscriber(CUpti_SubscriberHandle* handle,
+                            CUpti_CallbackFunc function,
+                            void* data,
                             bool shares) {
-  if (fault("subscriber_taken")) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
-  if (fault("no_permission")) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+  if (fault("subscriber_taken"))
+    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  if (fault("no_permission"))
+    return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
   const bool first = subscribers[0].function == nullptr && subscribers[1].function == nullptr;
-  if (!first && (!shared || !shares)) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  if (!first && (!shared || !shares))
+    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   shared = shares;
   const std::uintptr_t number = subscribers[0].function == nullptr ? 1 : 2;
   *handle = reinterpret_cast<CUpti_SubscriberHandle>(number);
@@ -476,7 +515,8 @@ CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
                                                           : "CUPTI_ERROR_SOMETHING";
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function,
+CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle,
+                           CUpti_CallbackFunc function,
                            void* data) {
   return take_subscriber(handle, function, data, false);
 }
@@ -485,13 +525,16 @@ CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc fu
 CUptiResult cuptiActivityEnableHWTrace(uint8_t) {
   return std::getenv("STANDIN_BLACKWELL") != nullptr ? CUPTI_SUCCESS : CUPTI_ERROR_NOT_SUPPORTED;
 }
-CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function,
-                              void* data, CUpti_SubscriberParams* params) {
+CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* handle,
+                              CUpti_CallbackFunc function,
+                              void* data,
+                              CUpti_SubscriberParams* params) {
   struct {
     CUpti_SubscriberParams before;
     std::uint8_t shared, reserved[7];
   } since_13_2{};
-  if (params) std::memcpy(&since_13_2, params, std::min(params->structSize, sizeof since_13_2));
+  if (params)
+    std::memcpy(&since_13_2, params, std::min(params->structSize, sizeof since_13_2));
   const CUptiResult result =
       take_subscriber(handle, function, data, version() >= 130300 && since_13_2.shared != 0);
   if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params &&
@@ -509,12 +552,15 @@ CUptiResult cuptiActivityDisable_v2(CUpti_SubscriberHandle handle, CUpti_Activit
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivitySetAttribute_v2(CUpti_SubscriberHandle handle,
-                                         CUpti_ActivityAttribute attribute, size_t*, void* value) {
+                                         CUpti_ActivityAttribute attribute,
+                                         size_t*,
+                                         void* value) {
   if (attribute == CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER)
     of(handle).zeroed_buffers = *static_cast<const std::uint8_t*>(value) != 0;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiActivityRegisterCallbacks_v2(CUpti_SubscriberHandle handle, SharedRequest request,
+CUptiResult cuptiActivityRegisterCallbacks_v2(CUpti_SubscriberHandle handle,
+                                              SharedRequest request,
                                               SharedComplete complete) {
   of(handle).shared_request = request;
   of(handle).shared_complete = complete;
@@ -525,12 +571,14 @@ CUptiResult cuptiGetTimestamp_v2(CUpti_SubscriberHandle, uint64_t* time) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc function) {
-  if (old() != CUPTI_SUCCESS) return old();
+  if (old() != CUPTI_SUCCESS)
+    return old();
   clock_of_client = function;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable) {
-  if (old() != CUPTI_SUCCESS) return old();
+  if (old() != CUPTI_SUCCESS)
+    return old();
   static Enabled<std::uint32_t>
       spent;  // what was turned off is never recorded again (CUDA 13.0 on an H100)
   if (enable && !spent.contains(cbid)) {
@@ -553,8 +601,10 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle) {
   of(handle).shared_complete = nullptr;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle,
-                                CUpti_CallbackDomain domain, CUpti_CallbackId id) {
+CUptiResult cuptiEnableCallback(uint32_t enable,
+                                CUpti_SubscriberHandle handle,
+                                CUpti_CallbackDomain domain,
+                                CUpti_CallbackId id) {
   auto& callbacks = of(handle).callbacks;
   // Those that were turned off and on too often never come again (CUPTI 13.0 on an H200, from the
   // sixth time on).
@@ -598,7 +648,8 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain, uint32_t cbid, const char
       {CUPTI_DRIVER_TRACE_CBID_cuProfilerStop, "cuProfilerStop"},
       {CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize, "cuCtxSynchronize"}};
   const auto at = kNames.find(cbid);
-  if (at == kNames.end()) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (at == kNames.end())
+    return CUPTI_ERROR_INVALID_PARAMETER;
   *name = at->second;
   return CUPTI_SUCCESS;
 }
@@ -611,12 +662,14 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc aske
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   if (fault("no_kernels") && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
     return CUPTI_ERROR_NOT_SUPPORTED;
-  if (old() != CUPTI_SUCCESS) return old();
+  if (old() != CUPTI_SUCCESS)
+    return old();
   subscribers[0].kinds.insert(kind);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
-  if (old() != CUPTI_SUCCESS) return old();
+  if (old() != CUPTI_SUCCESS)
+    return old();
   subscribers[0].kinds.erase(kind);
   return CUPTI_SUCCESS;
 }
@@ -629,13 +682,16 @@ CUptiResult cuptiActivityFlushAll(uint32_t) {
     }
   }
   play();
-  for (Subscriber& to : subscribers) deliver(to);
+  for (Subscriber& to : subscribers)
+    deliver(to);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityGetNextRecord(uint8_t* from, size_t valid, CUpti_Activity** record) {
   std::uint8_t* next = from;
-  if (*record) next = reinterpret_cast<std::uint8_t*>(*record) + record_size((*record)->kind);
-  if (next >= from + valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  if (*record)
+    next = reinterpret_cast<std::uint8_t*>(*record) + record_size((*record)->kind);
+  if (next >= from + valid)
+    return CUPTI_ERROR_MAX_LIMIT_REACHED;
   *record = reinterpret_cast<CUpti_Activity*>(next);
   return CUPTI_SUCCESS;
 }
@@ -654,11 +710,15 @@ CUptiResult cuptiGetTimestamp(uint64_t* time) {
 }
 // Handles of the stand-in driver are their own numbers; there are contexts and streams that it does
 // not know.
-CUptiResult cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t per_thread,
+CUptiResult cuptiGetStreamIdEx(CUcontext context,
+                               CUstream stream,
+                               uint8_t per_thread,
                                uint32_t* id) {
-  if (context == nullptr) return CUPTI_ERROR_INVALID_CONTEXT;
+  if (context == nullptr)
+    return CUPTI_ERROR_INVALID_CONTEXT;
   const auto handle = reinterpret_cast<std::uintptr_t>(stream);
-  if (handle > 10000) return CUPTI_ERROR_INVALID_STREAM;
+  if (handle > 10000)
+    return CUPTI_ERROR_INVALID_STREAM;
   const std::uint32_t default_stream = per_thread != 0 ? 9 : 7;
   *id = handle == 0 ? default_stream : static_cast<std::uint32_t>(handle);
   return CUPTI_SUCCESS;

@@ -58,7 +58,8 @@ bool fault(const char* name) {
 }
 
 [[gnu::destructor]] void at_the_end() {
-  if (enabled) std::abort();
+  if (enabled)
+    std::abort();
 }
 
 // An ELF file of one section name, and what the code of line information begins with.
@@ -85,15 +86,20 @@ bool is_cubin(const void* code, std::size_t bytes) {
   return bytes == own_code.size() && std::memcmp(code, own_code.data(), bytes) == 0;
 }
 
-void keep(const char* function, std::uint64_t offset, std::uint32_t correlation,
+void keep(const char* function,
+          std::uint64_t offset,
+          std::uint32_t correlation,
           std::initializer_list<CUpti_PCSamplingStallReason> reasons) {
   const char* most = std::getenv("STANDIN_PCS");
-  if (most != nullptr && kept.size() >= static_cast<std::size_t>(std::atoi(most))) return;
+  if (most != nullptr && kept.size() >= static_cast<std::size_t>(std::atoi(most)))
+    return;
   Instruction made{function, offset, correlation, {}};
   for (const auto& reason : reasons) {
-    const bool asked = std::find(wanted.begin(), wanted.end(),
-                                 std::uint32_t{reason.pcSamplingStallReasonIndex}) != wanted.end();
-    if (asked && reason.samples > 0) made.reasons.push_back(reason);
+    const bool asked =
+        std::find(wanted.begin(), wanted.end(), std::uint32_t{reason.pcSamplingStallReasonIndex}) !=
+        wanted.end();
+    if (asked && reason.samples > 0)
+      made.reasons.push_back(reason);
   }
   kept.push_back(std::move(made));
 }
@@ -102,25 +108,30 @@ void keep(const char* function, std::uint64_t offset, std::uint32_t correlation,
 
 void standin::sample_pc(const Work& work) {
   const std::lock_guard<std::mutex> guard(lock);
-  if (!started) return;
+  if (!started)
+    return;
   total += work.grid + 5;
   if (work.node != 0 && known_nodes.count(work.node) == 0) {
     other += work.grid + 5;
     return;
   }
-  if (std::strstr(work.name, "nccl") != nullptr) std::abort();
+  if (std::strstr(work.name, "nccl") != nullptr)
+    std::abort();
   keep(work.name, 0x10, work.correlation, {{kFirst, work.grid}, {kFirst + 1, work.grid / 2}});
   keep(work.name, 0x20, work.correlation, {{kFirst + 2, 2}, {kFirst + 3, 3}});
 }
 
 void standin::pc_node_made(std::uint64_t node) {
   const std::lock_guard<std::mutex> guard(lock);
-  if (started) std::abort();
-  if (enabled) known_nodes.insert(node);
+  if (started)
+    std::abort();
+  if (enabled)
+    known_nodes.insert(node);
 }
 
 void standin::pc_context_ends() {
-  if (enabled) std::abort();
+  if (enabled)
+    std::abort();
 }
 
 void standin::load_module(void (*tell)(const CUpti_ModuleResourceData&)) {
@@ -139,18 +150,22 @@ extern "C" {
 CUptiResult cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams* params) {
   if (params->size != CUpti_PCSamplingEnableParamsSize || params->ctx == nullptr)
     return CUPTI_ERROR_INVALID_PARAMETER;
-  if (fault("pc_denied")) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+  if (fault("pc_denied"))
+    return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
   const std::lock_guard<std::mutex> guard(lock);
-  if (enabled) return CUPTI_ERROR_INVALID_OPERATION;
+  if (enabled)
+    return CUPTI_ERROR_INVALID_OPERATION;
   enabled = true;
   control = serialized = false;
   own = nullptr;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams* params) {
-  if (params->size != CUpti_PCSamplingDisableParamsSize) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (params->size != CUpti_PCSamplingDisableParamsSize)
+    return CUPTI_ERROR_INVALID_PARAMETER;
   const std::lock_guard<std::mutex> guard(lock);
-  if (!enabled) return CUPTI_ERROR_INVALID_OPERATION;
+  if (!enabled)
+    return CUPTI_ERROR_INVALID_OPERATION;
   enabled = started = false;
   kept.clear();
   return CUPTI_SUCCESS;
@@ -176,7 +191,8 @@ CUptiResult cuptiPCSamplingSetConfigurationAttribute(
   if (params->size != CUpti_PCSamplingConfigurationInfoParamsSize)
     return CUPTI_ERROR_INVALID_PARAMETER;
   const std::lock_guard<std::mutex> guard(lock);
-  if (!enabled || started) return CUPTI_ERROR_INVALID_OPERATION;
+  if (!enabled || started)
+    return CUPTI_ERROR_INVALID_OPERATION;
   for (std::size_t i = 0; i < params->numAttributes; ++i) {
     const auto& attribute = params->pPCSamplingConfigurationInfo[i];
     const auto& data = attribute.attributeData;
@@ -213,9 +229,11 @@ CUptiResult cuptiPCSamplingStart(CUpti_PCSamplingStartParams* params) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPCSamplingStop(CUpti_PCSamplingStopParams* params) {
-  if (params->size != CUpti_PCSamplingStopParamsSize) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (params->size != CUpti_PCSamplingStopParamsSize)
+    return CUPTI_ERROR_INVALID_PARAMETER;
   const std::lock_guard<std::mutex> guard(lock);
-  if (!started) return CUPTI_ERROR_INVALID_OPERATION;
+  if (!started)
+    return CUPTI_ERROR_INVALID_OPERATION;
   started = false;
   return CUPTI_SUCCESS;
 }
@@ -223,7 +241,8 @@ CUptiResult cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams* params) {
   if (params->size != CUpti_PCSamplingGetDataParamsSize || params->pcSamplingData == own)
     return CUPTI_ERROR_INVALID_PARAMETER;
   const std::lock_guard<std::mutex> guard(lock);
-  if (!enabled) return CUPTI_ERROR_INVALID_OPERATION;
+  if (!enabled)
+    return CUPTI_ERROR_INVALID_OPERATION;
   auto& data = *static_cast<CUpti_PCSamplingData*>(params->pcSamplingData);
   if (fetches++ == 0 && fault("pc_full")) {
     kept.clear();
@@ -240,9 +259,11 @@ CUptiResult cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams* params) {
   static std::map<std::string, char*> names;  // each function's is the same for all its records
   for (std::size_t i = 0; i < data.totalNumPcs; ++i) {
     char*& name = names[kept[i].function];
-    if (name == nullptr) name = strdup(kept[i].function.c_str());
+    if (name == nullptr)
+      name = strdup(kept[i].function.c_str());
     CUpti_PCSamplingPCData& pc = data.pPcData[i];
-    if (pc.size != sizeof pc || pc.stallReason == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+    if (pc.size != sizeof pc || pc.stallReason == nullptr)
+      return CUPTI_ERROR_INVALID_PARAMETER;
     pc.cubinCrc = kCrc;
     pc.pcOffset = kept[i].offset;
     pc.functionIndex =
@@ -250,7 +271,8 @@ CUptiResult cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams* params) {
     pc.functionName = name;
     pc.correlationId = kept[i].correlation;
     pc.stallReasonCount = kept[i].reasons.size();
-    std::copy(kept[i].reasons.begin(), kept[i].reasons.end(),
+    std::copy(kept[i].reasons.begin(),
+              kept[i].reasons.end(),
               static_cast<CUpti_PCSamplingStallReason*>(pc.stallReason));
   }
   kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(data.totalNumPcs));
@@ -262,15 +284,18 @@ CUptiResult cuptiGetDeviceId(CUcontext, uint32_t* device) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetCubinCrc(CUpti_GetCubinCrcParams* params) {
-  if (params->size != CUpti_GetCubinCrcParamsSize) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (params->size != CUpti_GetCubinCrcParamsSize)
+    return CUPTI_ERROR_INVALID_PARAMETER;
   params->cubinCrc = is_cubin(params->cubin, params->cubinSize) ? kCrc : 1;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetSassToSourceCorrelation(CUpti_GetSassToSourceCorrelationParams* params) {
   if (params->size != CUpti_GetSassToSourceCorrelationParamsSize)
     return CUPTI_ERROR_INVALID_PARAMETER;
-  if (!is_cubin(params->cubin, params->cubinSize)) return CUPTI_ERROR_INVALID_MODULE;
-  if (std::strstr(params->functionName, "gemm") == nullptr) return CUPTI_ERROR_UNKNOWN;
+  if (!is_cubin(params->cubin, params->cubinSize))
+    return CUPTI_ERROR_INVALID_MODULE;
+  if (std::strstr(params->functionName, "gemm") == nullptr)
+    return CUPTI_ERROR_UNKNOWN;
   params->lineNumber = params->pcOffset == 0x10 ? 112 : 7;
   params->fileName = strdup("gemm.cu");
   params->dirName = strdup("/src");

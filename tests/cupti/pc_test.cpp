@@ -14,7 +14,9 @@ constexpr const char* kPlan =
     "rangescope-counters 1\npc 1\nper range\nrounds 2\nskip-first 0\ntrace-first 2\n";
 constexpr const char* kDecode = "include p x - - ndecode\n";
 
-Recorded sampled(const std::string& scene, int times, const std::string& include = kDecode,
+Recorded sampled(const std::string& scene,
+                 int times,
+                 const std::string& include = kDecode,
                  Environment environment = {}) {
   std::string folder = (fs::temp_directory_path() / "rangescope-pc-XXXXXX").string();
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
@@ -35,8 +37,10 @@ Counts counts(const model::Session& s) {
   Counts out;
   for (const model::PcSample& sample : s.pc.samples) {
     const model::PcPlace& place = s.pc.places.at(sample.place);
-    out[{std::string(s.strings.view(s.kernel_names.at(place.function).short_name)), place.offset,
-         std::string(s.strings.view(place.file)), place.line,
+    out[{std::string(s.strings.view(s.kernel_names.at(place.function).short_name)),
+         place.offset,
+         std::string(s.strings.view(place.file)),
+         place.line,
          std::string(s.strings.view(sample.reason))}] += sample.samples;
   }
   return out;

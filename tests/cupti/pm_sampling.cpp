@@ -70,9 +70,11 @@ std::vector<Ran> what_ran(std::uint64_t& now) {
   std::vector<Ran> ran;
   const char* path = std::getenv("STANDIN_RAN");
   FILE* file = path ? std::fopen(path, "r") : nullptr;
-  if (file != nullptr) flock(fileno(file), LOCK_EX);
+  if (file != nullptr)
+    flock(fileno(file), LOCK_EX);
   now = timer();
-  if (!file) return ran;
+  if (!file)
+    return ran;
   unsigned long long start = 0, end = 0;
   unsigned grid = 0;
   while (std::fscanf(file, "%llu %llu %u", &start, &end, &grid) == 3)
@@ -92,8 +94,10 @@ bool standin::is_sample_image(const std::uint8_t* image) {
 double standin::sampled(const std::uint8_t* image, std::size_t index, const std::string& metric) {
   Sample sample{};
   std::memcpy(&sample, image + sizeof(Head) + index * sizeof sample, sizeof sample);
-  if (metric == "gr__cycles_active.avg.pct_of_peak_sustained_elapsed") return sample.active * 100;
-  if (metric == "dram__bytes_read.sum") return sample.bytes;
+  if (metric == "gr__cycles_active.avg.pct_of_peak_sustained_elapsed")
+    return sample.active * 100;
+  if (metric == "dram__bytes_read.sum")
+    return sample.bytes;
   return sample.active * 50;
 }
 
@@ -106,8 +110,10 @@ CUptiResult cuptiPmSamplingGetCounterAvailability(
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPmSamplingEnable(CUpti_PmSampling_Enable_Params* params) {
-  if (fault("pm_busy")) return CUPTI_ERROR_HARDWARE_BUSY;
-  if (fault("pm_denied")) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+  if (fault("pm_busy"))
+    return CUPTI_ERROR_HARDWARE_BUSY;
+  if (fault("pm_denied"))
+    return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
   params->pPmSamplingObject = reinterpret_cast<CUpti_PmSampling_Object*>(&interval);
   return CUPTI_SUCCESS;
 }
@@ -115,7 +121,8 @@ CUptiResult cuptiPmSamplingDisable(CUpti_PmSampling_Disable_Params*) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPmSamplingSetConfig(CUpti_PmSampling_SetConfig_Params* params) {
-  if (fault("pm_old")) return CUPTI_ERROR_NOT_SUPPORTED;
+  if (fault("pm_old"))
+    return CUPTI_ERROR_NOT_SUPPORTED;
   interval = params->samplingInterval;
   return CUPTI_SUCCESS;
 }
@@ -125,14 +132,16 @@ CUptiResult cuptiPmSamplingGetCounterDataSize(CUpti_PmSampling_GetCounterDataSiz
 }
 CUptiResult cuptiPmSamplingCounterDataImageInitialize(
     CUpti_PmSampling_CounterDataImage_Initialize_Params* params) {
-  if (params->counterDataSize < asked) return CUPTI_ERROR_UNKNOWN;
+  if (params->counterDataSize < asked)
+    return CUPTI_ERROR_UNKNOWN;
   const Head head{kMagic, (params->counterDataSize - sizeof(Head)) / sizeof(Sample), 0};
   std::memcpy(params->pCounterData, &head, sizeof head);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPmSamplingStart(CUpti_PmSampling_Start_Params*) {
   begun = done = timer();
-  if (fault("pm_late")) usleep(400'000);
+  if (fault("pm_late"))
+    usleep(400'000);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPmSamplingStop(CUpti_PmSampling_Stop_Params*) {
@@ -140,10 +149,12 @@ CUptiResult cuptiPmSamplingStop(CUpti_PmSampling_Stop_Params*) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPmSamplingDecodeData(CUpti_PmSampling_DecodeData_Params* params) {
-  if (++decodings == 3 && fault("pm_dies")) return CUPTI_ERROR_UNKNOWN;
+  if (++decodings == 3 && fault("pm_dies"))
+    return CUPTI_ERROR_UNKNOWN;
   Head head{};
   std::memcpy(&head, params->pCounterDataImage, sizeof head);
-  if (head.magic != kMagic || head.used != 0) return CUPTI_ERROR_INVALID_PARAMETER;  // not cleared
+  if (head.magic != kMagic || head.used != 0)
+    return CUPTI_ERROR_INVALID_PARAMETER;  // not cleared
   std::uint64_t now = 0;
   const std::vector<Ran> all_ran = what_ran(now);
   const std::uint64_t until = stopped != 0 ? stopped : now;
@@ -155,7 +166,8 @@ CUptiResult cuptiPmSamplingDecodeData(CUpti_PmSampling_DecodeData_Params* params
   params->decodeStopReason = done + interval <= until
                                  ? CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL
                                  : CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS;
-  if (done + interval <= until) done += (until - done) / interval * interval;
+  if (done + interval <= until)
+    done += (until - done) / interval * interval;
   params->overflow = 0;
   if (fault("pm_gaps") && decodings % 2 == 0)
     samples.erase(samples.begin(),
@@ -164,7 +176,8 @@ CUptiResult cuptiPmSamplingDecodeData(CUpti_PmSampling_DecodeData_Params* params
     for (Sample& sample : samples) {
       const std::uint64_t from = std::max(sample.start, ran.start),
                           to = std::min(sample.end, ran.end);
-      if (from >= to) continue;
+      if (from >= to)
+        continue;
       sample.active += static_cast<double>(to - from) / static_cast<double>(interval);
       sample.bytes += ran.blocks * 1000 * static_cast<double>(to - from) /
                       static_cast<double>(ran.end - ran.start);
@@ -173,8 +186,8 @@ CUptiResult cuptiPmSamplingDecodeData(CUpti_PmSampling_DecodeData_Params* params
   head.used = samples.size();
   std::memcpy(params->pCounterDataImage, &head, sizeof head);
   if (!samples.empty())
-    std::memcpy(params->pCounterDataImage + sizeof head, samples.data(),
-                samples.size() * sizeof(Sample));
+    std::memcpy(
+        params->pCounterDataImage + sizeof head, samples.data(), samples.size() * sizeof(Sample));
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPmSamplingGetCounterDataInfo(CUpti_PmSampling_GetCounterDataInfo_Params* params) {

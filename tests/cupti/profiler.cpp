@@ -68,14 +68,16 @@ constexpr const char* kCounters[] = {"dram__bytes",
 constexpr const char* kThroughputs[] = {"sm__throughput"};
 
 // What PM sampling counts, all in one pass.
-constexpr const char* kSampled[] = {"dram__bytes_read", "gr__cycles_active", "sm__cycles_active",
-                                    "sm__inst_executed"};
+constexpr const char* kSampled[] = {
+    "dram__bytes_read", "gr__cycles_active", "sm__cycles_active", "sm__inst_executed"};
 
 bool known(const std::string& metric) {
   const std::string base = metric.substr(0, metric.find('.')), rest = metric.substr(base.size());
-  if (!rest.starts_with(".sum") && !rest.starts_with(".avg")) return false;
+  if (!rest.starts_with(".sum") && !rest.starts_with(".avg"))
+    return false;
   for (const char* name : kCounters) {
-    if (base == name) return true;
+    if (base == name)
+      return true;
   }
   return base == kThroughputs[0];
 }
@@ -128,7 +130,8 @@ double occurrences = 0;  // profiled ones, over all passes
 bool enabled = false;
 
 [[gnu::destructor]] void at_the_end() {
-  if (enabled) std::abort();
+  if (enabled)
+    std::abort();
 }
 
 template <class Names>
@@ -144,10 +147,13 @@ void hand_out(const Names& names, const char**& to, std::size_t& count) {
 
 void standin::profile(const Work& work) {
   const std::lock_guard<std::mutex> guard(lock);
-  if (!profiler.active) return;
+  if (!profiler.active)
+    return;
   if (profiler.automatic) {
-    if (work.node != 0) profiler.graph = true;
-    if (profiler.ranges.size() < profiler.most) profiler.ranges.push_back({0, 0, 0, occurrences});
+    if (work.node != 0)
+      profiler.graph = true;
+    if (profiler.ranges.size() < profiler.most)
+      profiler.ranges.push_back({0, 0, 0, occurrences});
   } else if (!profiler.open) {
     return;
   }
@@ -158,7 +164,8 @@ void standin::profile(const Work& work) {
 }
 
 void standin::context_ends() {
-  if (enabled) std::abort();
+  if (enabled)
+    std::abort();
 }
 
 #pragma GCC visibility push(default)
@@ -214,7 +221,8 @@ CUptiResult cuptiProfilerHostGetBaseMetrics(CUpti_Profiler_Host_GetBaseMetrics_P
 }
 CUptiResult cuptiProfilerHostGetMetricProperties(
     CUpti_Profiler_Host_GetMetricProperties_Params* params) {
-  if (!known(std::string(params->pMetricName) + ".sum")) return CUPTI_ERROR_INVALID_METRIC_NAME;
+  if (!known(std::string(params->pMetricName) + ".sum"))
+    return CUPTI_ERROR_INVALID_METRIC_NAME;
   params->pDescription = "what the stand-in counts";
   params->pHwUnit = "stand-in";
   params->pDimUnit = "things";
@@ -230,8 +238,10 @@ CUptiResult cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetri
     context = context || (!of_device(name) && name != "gpu__time_duration.sum");
   }
   host.spoiled = strange || (device && context);
-  if (strange) return CUPTI_ERROR_INVALID_METRIC_NAME;
-  if (host.spoiled) return CUPTI_ERROR_NOT_SUPPORTED;
+  if (strange)
+    return CUPTI_ERROR_INVALID_METRIC_NAME;
+  if (host.spoiled)
+    return CUPTI_ERROR_NOT_SUPPORTED;
   for (std::size_t i = 0; i < params->numMetrics; ++i)
     host.metrics.emplace_back(params->ppMetricNames[i]);
   return CUPTI_SUCCESS;
@@ -265,40 +275,51 @@ CUptiResult cuptiProfilerHostEvaluateToGpuValues(
   for (std::size_t i = 0; host.sampling && i < params->numMetrics; ++i)
     params->pMetricValues[i] =
         standin::sampled(params->pCounterDataImage, params->rangeIndex, params->ppMetricNames[i]);
-  if (host.sampling) return CUPTI_SUCCESS;
+  if (host.sampling)
+    return CUPTI_SUCCESS;
   const std::size_t passes = std::min(host.metrics.size(), number_of_passes());
   Head head{};
   std::memcpy(&head, params->pCounterDataImage, sizeof head);
-  if (head.magic != kMagic || params->rangeIndex >= head.used) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (head.magic != kMagic || params->rangeIndex >= head.used)
+    return CUPTI_ERROR_INVALID_PARAMETER;
   Range range{};
-  std::memcpy(&range, params->pCounterDataImage + sizeof head + params->rangeIndex * sizeof range,
+  std::memcpy(&range,
+              params->pCounterDataImage + sizeof head + params->rangeIndex * sizeof range,
               sizeof range);
   const bool complete = range.mask == (1u << passes) - 1;
   for (std::size_t i = 0; i < params->numMetrics; ++i) {
     const Sums& sums = range.sums[i % passes];
     const std::string name = params->ppMetricNames[i];
     double value = sums.occurrence;
-    if (name == "sm__inst_executed.sum") value = 100 * sums.kernels;
-    if (name == "dram__bytes.sum") value = 1000 * sums.blocks;
-    if (name == "gpu__time_duration.sum") value = sums.time;
-    if (name == "pcie__read_bytes.sum") value = 7 * sums.kernels;
-    if (name == "sm__ops_path_tensor_src_bf16_dst_fp32.sum") value = 1e9 * sums.kernels;
+    if (name == "sm__inst_executed.sum")
+      value = 100 * sums.kernels;
+    if (name == "dram__bytes.sum")
+      value = 1000 * sums.blocks;
+    if (name == "gpu__time_duration.sum")
+      value = sums.time;
+    if (name == "pcie__read_bytes.sum")
+      value = 7 * sums.kernels;
+    if (name == "sm__ops_path_tensor_src_bf16_dst_fp32.sum")
+      value = 1e9 * sums.kernels;
     params->pMetricValues[i] = complete && !name.starts_with("nvl") ? value : std::nan("");
   }
   return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params* params) {
-  if (fault("counters_denied")) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+  if (fault("counters_denied"))
+    return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
   static int calls = 0;
-  if (fault("counters_again") && ++calls > 1) return CUPTI_ERROR_HARDWARE_BUSY;
+  if (fault("counters_again") && ++calls > 1)
+    return CUPTI_ERROR_HARDWARE_BUSY;
   params->pRangeProfilerObject = reinterpret_cast<CUpti_RangeProfiler_Object*>(&profiler);
   enabled = true;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params*) {
   const std::lock_guard<std::mutex> guard(lock);
-  if (profiler.active) return CUPTI_ERROR_INVALID_OPERATION;
+  if (profiler.active)
+    return CUPTI_ERROR_INVALID_OPERATION;
   profiler.configured = enabled = false;
   profiler.first = 0;
   return CUPTI_SUCCESS;
@@ -324,12 +345,14 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* pa
     return CUPTI_ERROR_INVALID_OPERATION;
   Config config{};
   std::memcpy(&config, params->pConfig, sizeof config);
-  if (config.withheld != 0) return CUPTI_ERROR_NOT_SUPPORTED;
+  if (config.withheld != 0)
+    return CUPTI_ERROR_NOT_SUPPORTED;
   if (params->passIndex >= config.passes || params->maxRangesPerPass > head.room)
     return CUPTI_ERROR_INVALID_PARAMETER;
   profiler.passes = config.passes;
   profiler.names = config.names;
-  if (profiler.first == 0) profiler.first = config.names;
+  if (profiler.first == 0)
+    profiler.first = config.names;
   profiler.configured = true;
   profiler.automatic = params->range == CUPTI_AutoRange;
   profiler.image = params->pCounterDataImage;
@@ -338,16 +361,20 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* pa
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params*) {
-  if (standin::activity_records_kernels()) return CUPTI_ERROR_NOT_COMPATIBLE;
-  if (fault("counters_busy")) return CUPTI_ERROR_HARDWARE_BUSY;
+  if (standin::activity_records_kernels())
+    return CUPTI_ERROR_NOT_COMPATIBLE;
+  if (fault("counters_busy"))
+    return CUPTI_ERROR_HARDWARE_BUSY;
   if (const char* ms = std::getenv("STANDIN_START_MS"))
     usleep(static_cast<useconds_t>(std::atoi(ms)) * 1000);
   const std::lock_guard<std::mutex> guard(lock);
-  if (!profiler.configured || profiler.active) return CUPTI_ERROR_INVALID_OPERATION;
+  if (!profiler.configured || profiler.active)
+    return CUPTI_ERROR_INVALID_OPERATION;
   profiler.active = true;
   profiler.graph = false;
   profiler.ranges.clear();
-  if (profiler.automatic) ++occurrences;
+  if (profiler.automatic)
+    ++occurrences;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params*) {
@@ -361,13 +388,15 @@ CUptiResult cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params*) {
 }
 CUptiResult cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Params*) {
   const std::lock_guard<std::mutex> guard(lock);
-  if (!profiler.open) return CUPTI_ERROR_INVALID_OPERATION;
+  if (!profiler.open)
+    return CUPTI_ERROR_INVALID_OPERATION;
   profiler.open = false;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params* params) {
   const std::lock_guard<std::mutex> guard(lock);
-  if (!profiler.active || profiler.open) return CUPTI_ERROR_INVALID_OPERATION;
+  if (!profiler.active || profiler.open)
+    return CUPTI_ERROR_INVALID_OPERATION;
   profiler.active = false;
   if (profiler.graph || (fault("counters_stop") && ++profiler.stops == 3))
     return CUPTI_ERROR_UNKNOWN;
@@ -379,7 +408,8 @@ CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params* params) {
 }
 CUptiResult cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params* params) {
   const std::lock_guard<std::mutex> guard(lock);
-  if (!profiler.undecoded) return CUPTI_ERROR_INVALID_OPERATION;
+  if (!profiler.undecoded)
+    return CUPTI_ERROR_INVALID_OPERATION;
   profiler.undecoded = false;
   Head head{};
   std::memcpy(&head, profiler.image, sizeof head);
@@ -387,7 +417,8 @@ CUptiResult cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params* 
     Range range{};
     std::uint8_t* at = profiler.image + sizeof head + i * sizeof range;
     std::memcpy(&range, at, sizeof range);
-    if (profiler.names == profiler.first) range.mask |= 1u << profiler.pass;
+    if (profiler.names == profiler.first)
+      range.mask |= 1u << profiler.pass;
     range.sums[profiler.pass] = profiler.ranges[i];
     std::memcpy(at, &range, sizeof range);
     head.used = std::max<std::uint64_t>(head.used, i + 1);

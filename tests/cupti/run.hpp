@@ -63,33 +63,39 @@ struct Recorded {
     return counts;
   }
   [[nodiscard]] const model::Loss* loss(const std::string& kind) const {
-    const auto at = std::find_if(session.losses.begin(), session.losses.end(),
+    const auto at = std::find_if(session.losses.begin(),
+                                 session.losses.end(),
                                  [&](const model::Loss& loss) { return loss.kind.id() == kind; });
     return at != session.losses.end() ? &*at : nullptr;
   }
 };
 
 // Runs one scene of the victim under the injected library and reads the streams it left.
-inline void run_into(Recorded& result, const std::string& scene, Environment environment,
+inline void run_into(Recorded& result,
+                     const std::string& scene,
+                     Environment environment,
                      const std::string& times = {}) {
   std::string folder = (fs::temp_directory_path() / "rangescope-cupti-XXXXXX").string();
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
   environment.try_emplace("RANGESCOPE_CUPTI", CUPTI_NEW);
   // LeakSanitizer of GCC 12 does not unlock its allocator in the child of a fork: at exit the child
   // waits for ever.
-  if (scene == "fork") environment.try_emplace("ASAN_OPTIONS", "detect_leaks=0");
+  if (scene == "fork")
+    environment.try_emplace("ASAN_OPTIONS", "detect_leaks=0");
   environment["RANGESCOPE_DIR"] = folder;
   environment["CUDA_INJECTION64_PATH"] = INJECTED;
   environment["NVTX_INJECTION64_PATH"] = INJECTED;
   const pid_t child = fork();
   if (child == 0) {
-    for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+    for (const auto& [name, value] : environment)
+      setenv(name.c_str(), value.c_str(), 1);
     execl(VICTIM, VICTIM, scene.c_str(), times.empty() ? nullptr : times.c_str(), nullptr);
     _exit(127);
   }
   waitpid(child, &result.status, 0);
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() != ".gpu") continue;
+    if (entry.path().extension() != ".gpu")
+      continue;
     ++result.streams;
     result.bytes += fs::file_size(entry.path());
     std::ifstream stream(entry.path(), std::ios::binary);
@@ -97,7 +103,8 @@ inline void run_into(Recorded& result, const std::string& scene, Environment env
   }
   auto session = read::native::kReader.read(folder, {});
   result.recorded = session.has_value();
-  if (session) result.session = std::move(*session);
+  if (session)
+    result.session = std::move(*session);
   fs::remove_all(folder);
 }
 

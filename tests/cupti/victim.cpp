@@ -30,17 +30,29 @@ CUstream stream(std::uintptr_t id) {
   return reinterpret_cast<CUstream>(id);
 }
 
-void launch(const char* name, std::uint64_t duration_ns, CUstream on = nullptr,
+void launch(const char* name,
+            std::uint64_t duration_ns,
+            CUstream on = nullptr,
             unsigned grid = 16) {
   void* parameters[] = {&duration_ns};
-  cuLaunchKernel(reinterpret_cast<CUfunction>(const_cast<char*>(name)), grid, 1, 1, 128, 1, 1, 0,
-                 on, parameters, nullptr);
+  cuLaunchKernel(reinterpret_cast<CUfunction>(const_cast<char*>(name)),
+                 grid,
+                 1,
+                 1,
+                 128,
+                 1,
+                 1,
+                 0,
+                 on,
+                 parameters,
+                 nullptr);
 }
 
 // Waits for a child for at most 20 s, and kills it then.
 bool ends(pid_t child) {
   for (int turn = 0; turn < 200; ++turn) {
-    if (waitpid(child, nullptr, WNOHANG) == child) return true;
+    if (waitpid(child, nullptr, WNOHANG) == child)
+      return true;
     usleep(100000);
   }
   kill(child, SIGKILL);
@@ -106,17 +118,22 @@ void decode(const char* first = kGemm, useconds_t pause_us = 2000) {
 // A loop of ranges whose counters are collected.
 void counted(const std::string& scene, int times) {
   for (int i = 0; i < times; ++i) {
-    if (scene == "decode" || scene == "aside") decode();
-    if (scene == "quick") decode(kGemm, 0);
-    if (scene == "nccl") decode(i < 20 ? kGemm : "_Z24ncclDevKernel_AllReduce_v");
+    if (scene == "decode" || scene == "aside")
+      decode();
+    if (scene == "quick")
+      decode(kGemm, 0);
+    if (scene == "nccl")
+      decode(i < 20 ? kGemm : "_Z24ncclDevKernel_AllReduce_v");
     if (scene == "steps") {  // of one, two and three kernels in turn
       nvtxRangePushA("step");
-      for (int kernel = 0; kernel <= i % 3; ++kernel) launch(kGemm, 10000, stream(13));
+      for (int kernel = 0; kernel <= i % 3; ++kernel)
+        launch(kGemm, 10000, stream(13));
       cuCtxSynchronize();
       nvtxRangePop();
       usleep(200);
     }
-    if (scene == "changing") decode(i % 5 == 4 ? kReduce : kGemm);
+    if (scene == "changing")
+      decode(i % 5 == 4 ? kReduce : kGemm);
     if (scene == "sized") {  // every other one has half the blocks
       nvtxEventAttributes_t attributes = {};
       attributes.version = NVTX_VERSION;
@@ -137,7 +154,8 @@ void counted(const std::string& scene, int times) {
       nvtxRangePop();
       usleep(2000);
     }
-    if (scene == "stops_coming" && i < 12) decode();
+    if (scene == "stops_coming" && i < 12)
+      decode();
     if (scene == "stops_coming" && i >= 12) {
       nvtxRangePushA("other");
       launch(kGemm, 1000, stream(13), 1);
@@ -145,8 +163,10 @@ void counted(const std::string& scene, int times) {
       usleep(20000);
     }
     if (scene == "late") {  // a range that comes when the first has everything
-      if (i < 20) decode();
-      if (i == 20) usleep(300000);
+      if (i < 20)
+        decode();
+      if (i == 20)
+        usleep(300000);
       if (i >= 20) {
         nvtxRangePushA("eval");
         launch(kReduce, 1000, stream(13), 7);
@@ -181,7 +201,8 @@ int captured(int times) {
     CUgraph graph = nullptr;
     if (i % 3 == 0) {
       cuStreamBeginCapture_v2(stream(13), CU_STREAM_CAPTURE_MODE_GLOBAL);
-      for (int k = 0; k < 4; ++k) decode();
+      for (int k = 0; k < 4; ++k)
+        decode();
       broken += cuStreamEndCapture(stream(13), &graph) != CUDA_SUCCESS ? 1 : 0;
     }
     if (i % 3 == 1) {  // begins within the range and outlasts it
@@ -205,7 +226,8 @@ std::string aside() {
 void make_aside() {
   mkdir(aside().c_str(), 0700);
   const int file = open((aside() + "/aside").c_str(), O_CREAT | O_WRONLY, 0600);
-  if (file < 0 || write(file, "1", 1) != 1) _exit(8);
+  if (file < 0 || write(file, "1", 1) != 1)
+    _exit(8);
   close(file);
 }
 bool device_is_let_go() {
@@ -286,7 +308,8 @@ void works_of_all_kinds() {
 }
 
 void many(int count) {
-  for (int i = 0; i < count; ++i) launch(kGemm, 10, nullptr, static_cast<unsigned>(i % 7 + 1));
+  for (int i = 0; i < count; ++i)
+    launch(kGemm, 10, nullptr, static_cast<unsigned>(i % 7 + 1));
 }
 
 // The program's own profiler records five of twenty steps, twice. Its exit code: what that saw.
@@ -294,15 +317,18 @@ int profiles_itself(const char* library) {
   void* const kineto = dlopen(library, RTLD_NOW);
   const auto begin = reinterpret_cast<void (*)()>(dlsym(kineto, "kineto_begin"));
   const auto end = reinterpret_cast<int (*)()>(dlsym(kineto, "kineto_end"));
-  if (std::getenv("STANDIN_SHARES_FIRST") != nullptr) begin();
+  if (std::getenv("STANDIN_SHARES_FIRST") != nullptr)
+    begin();
   start();
   int seen = 0;
   for (int step = 0; step < 20; ++step) {
-    if (step == 5 || step == 12) begin();
+    if (step == 5 || step == 12)
+      begin();
     nvtxRangePushA("step");
     launch(kGemm, 1000);
     nvtxRangePop();
-    if (step == 9 || step == 16) seen = end();
+    if (step == 9 || step == 16)
+      seen = end();
   }
   return seen < 0 ? 100 - seen : seen;
 }
@@ -311,32 +337,48 @@ int profiles_itself(const char* library) {
 
 int main(int argc, char** argv) {
   const std::string scene = argc > 1 ? argv[1] : "zoo";
-  if (scene == "nothing") return 0;
-  if (scene == "kineto") return profiles_itself(std::getenv("STANDIN_KINETO"));
-  if (scene == "aside") make_aside();
+  if (scene == "nothing")
+    return 0;
+  if (scene == "kineto")
+    return profiles_itself(std::getenv("STANDIN_KINETO"));
+  if (scene == "aside")
+    make_aside();
   start();
-  if (scene == "zoo") zoo();
-  if (scene == "many") many(20000);
-  if (scene == "allocates") allocates();
-  if (scene == "events") records_events();
-  if (scene == "all kinds") works_of_all_kinds();
+  if (scene == "zoo")
+    zoo();
+  if (scene == "many")
+    many(20000);
+  if (scene == "allocates")
+    allocates();
+  if (scene == "events")
+    records_events();
+  if (scene == "all kinds")
+    works_of_all_kinds();
   if (scene == "busy") {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
-    for (int round = 0; round < 10 || std::chrono::steady_clock::now() < end; ++round) many(1000);
+    for (int round = 0; round < 10 || std::chrono::steady_clock::now() < end; ++round)
+      many(1000);
   }
   if (argc > 2 && scene == "destroyed") {
     counted("decode", std::atoi(argv[2]));
     cuCtxDestroy_v2(nullptr);
   }
-  if (argc > 2 && scene == "captured") return captured(std::atoi(argv[2]));
-  if (argc > 2 && scene == "graph") counted_graph(std::atoi(argv[2]));
-  if (scene == "steps") nvtxRangePushA("main");
-  if (argc > 2) counted(scene, std::atoi(argv[2]));
-  if (scene == "steps") nvtxRangePop();
+  if (argc > 2 && scene == "captured")
+    return captured(std::atoi(argv[2]));
+  if (argc > 2 && scene == "graph")
+    counted_graph(std::atoi(argv[2]));
+  if (scene == "steps")
+    nvtxRangePushA("main");
+  if (argc > 2)
+    counted(scene, std::atoi(argv[2]));
+  if (scene == "steps")
+    nvtxRangePop();
   if (scene == "profiled") {  // thirty steps, of which the program asks for ten, twice
     for (int step = 0; step < 30; ++step) {
-      if (step == 10 || step == 12) cuProfilerStart();
-      if (step == 20 || step == 25) cuProfilerStop();
+      if (step == 10 || step == 12)
+        cuProfilerStart();
+      if (step == 20 || step == 25)
+        cuProfilerStop();
       nvtxRangePushA("step");
       launch(kGemm, 100000, nullptr, 1000);
       cuCtxSynchronize();
@@ -356,8 +398,10 @@ int main(int argc, char** argv) {
   }
   if (scene == "threads") {
     std::vector<std::thread> threads;
-    for (int i = 0; i < 50; ++i) threads.emplace_back([] { many(200); });
-    for (std::thread& thread : threads) thread.join();
+    for (int i = 0; i < 50; ++i)
+      threads.emplace_back([] { many(200); });
+    for (std::thread& thread : threads)
+      thread.join();
   }
   if (scene == "killed") {
     many(20000);
@@ -372,10 +416,12 @@ int main(int argc, char** argv) {
   if (scene == "fork") {
     many(10);
     const pid_t child = fork();
-    if (child == 0) std::exit(0);  // its atexit handlers must leave the parent's stream alone
+    if (child == 0)
+      std::exit(0);  // its atexit handlers must leave the parent's stream alone
     usleep(100000);
     many(10);
-    if (!ends(child)) return kChildHangs;
+    if (!ends(child))
+      return kChildHangs;
   }
   if (scene == "reset") {
     many(10);
@@ -383,9 +429,11 @@ int main(int argc, char** argv) {
     _exit(0);
   }
   if (scene == "closes_descriptors") {
-    for (int file = 3; file < 64; ++file) close(file);
+    for (int file = 3; file < 64; ++file)
+      close(file);
     many(100);
   }
-  if (scene == "aside" && !device_is_let_go()) return 9;
+  if (scene == "aside" && !device_is_let_go())
+    return 9;
   return scene == "exit_code" ? 42 : 0;
 }

@@ -24,7 +24,8 @@ Seen look(const std::string& capture, const std::vector<std::string>& include) {
   const auto session = read::read_any(std::filesystem::path(base::source_dir) / "tests" / "golden" /
                                       "native-gpu" / capture);
   EXPECT_TRUE(session.has_value()) << capture;
-  if (!session) return seen;
+  if (!session)
+    return seen;
   const auto ranges = model::RangeSelection::parse(include);
   EXPECT_TRUE(ranges.has_value());
   ProgramLook program;

@@ -45,11 +45,22 @@ void* stream(std::uintptr_t number) {
   return reinterpret_cast<void*>(number);
 }
 
-void launch(std::uint64_t duration_ns = 2000, const char* name = "_Z4gemmPKfS0_Pfi",
+void launch(std::uint64_t duration_ns = 2000,
+            const char* name = "_Z4gemmPKfS0_Pfi",
             void* on = nullptr) {
   void* parameters[] = {&duration_ns};
-  cuda("cuLaunchKernel", const_cast<char*>(name), 16u, 1u, 1u, 128u, 1u, 1u, 0u, on,
-       static_cast<void**>(parameters), static_cast<void**>(nullptr));
+  cuda("cuLaunchKernel",
+       const_cast<char*>(name),
+       16u,
+       1u,
+       1u,
+       128u,
+       1u,
+       1u,
+       0u,
+       on,
+       static_cast<void**>(parameters),
+       static_cast<void**>(nullptr));
 }
 
 void wait() {
@@ -155,14 +166,18 @@ void graph_inside() {
 int main(int argc, char** argv) {
   const std::string scene = argc > 1 ? argv[1] : "healthy";
   const auto is = [&](const char* name) { return scene == name; };
-  if (is("healthy")) healthy();
+  if (is("healthy"))
+    healthy();
   if (is("often")) {
     warm_up();
     decode(60, two_layers);
   }
-  if (is("domain")) in_domain();
-  if (is("registered")) registered();
-  if (is("start_end")) start_end();
+  if (is("domain"))
+    in_domain();
+  if (is("registered"))
+    registered();
+  if (is("start_end"))
+    start_end();
   if (is("nested")) {
     warm_up();
     decode(4, [](int) {
@@ -180,8 +195,10 @@ int main(int argc, char** argv) {
     decode(6, two_layers, "it's \"quoted\": #1");
     nvtxRangePop();
   }
-  if (is("mark")) nvtxMarkA("hello");
-  if (is("cpu")) decode(6, [](int) { usleep(500); });
+  if (is("mark"))
+    nvtxMarkA("hello");
+  if (is("cpu"))
+    decode(6, [](int) { usleep(500); });
   if (is("no_descriptors") || is("no_bytes")) {
     const rlimit none = {0, 0};
     setrlimit(is("no_bytes") ? RLIMIT_FSIZE : RLIMIT_NOFILE, &none);
@@ -230,7 +247,8 @@ int main(int argc, char** argv) {
     });
     other.join();
   }
-  if (is("launching")) warm_up();
+  if (is("launching"))
+    warm_up();
   if (is("child_launches")) {
     warm_up();
     decode(3, [&](int) { child(argv[0], "launching"); });
@@ -249,19 +267,24 @@ int main(int argc, char** argv) {
   }
   if (is("context_inside")) {
     decode(4, [](int step) {
-      if (step == 0) start();
+      if (step == 0)
+        start();
       launch();
       wait();
     });
   }
-  if (is("graphs")) graph_inside();
+  if (is("graphs"))
+    graph_inside();
   if (is("malloc_async") || is("kernel_attribute") || is("malloc")) {
     warm_up();
     decode(4, [&](int) {
       std::uint64_t pointer = 0;
-      if (is("malloc_async")) cuda("cuMemAllocAsync", &pointer, std::size_t{64}, stream(0));
-      if (is("malloc")) cuda("cuMemAlloc_v2", &pointer, std::size_t{64});
-      if (is("kernel_attribute")) cuda("cuKernelSetAttribute", 0, 0, stream(0), 0);
+      if (is("malloc_async"))
+        cuda("cuMemAllocAsync", &pointer, std::size_t{64}, stream(0));
+      if (is("malloc"))
+        cuda("cuMemAlloc_v2", &pointer, std::size_t{64});
+      if (is("kernel_attribute"))
+        cuda("cuKernelSetAttribute", 0, 0, stream(0), 0);
       launch();
       wait();
     });
@@ -278,14 +301,16 @@ int main(int argc, char** argv) {
   if (is("differ")) {
     warm_up();
     decode(6, [](int step) {
-      for (int i = 0; i <= step; ++i) launch();
+      for (int i = 0; i <= step; ++i)
+        launch();
       wait();
     });
   }
   if (is("first_differs")) {
     warm_up();
     decode(6, [](int step) {
-      for (int i = 0; i <= (step == 0 ? 3 : 1); ++i) launch();
+      for (int i = 0; i <= (step == 0 ? 3 : 1); ++i)
+        launch();
       wait();
     });
   }

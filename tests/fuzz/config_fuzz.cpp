@@ -22,15 +22,18 @@ namespace fs = std::filesystem;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rangescope;
   static const base::TemporaryFolder folder("rangescope-fuzz");  // gone when the process ends
-  if (folder.path().empty()) __builtin_trap();
+  if (folder.path().empty())
+    __builtin_trap();
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto parsed = config::parse_yaml(text, "fuzz");
   if (!parsed) {
-    if (parsed.error().what.empty()) __builtin_trap();
+    if (parsed.error().what.empty())
+      __builtin_trap();
     return ::fuzz::count(false);
   }
   bool read = false;
-  if (!base::write_file(folder.path() / "rangescope.yaml", text)) __builtin_trap();
+  if (!base::write_file(folder.path() / "rangescope.yaml", text))
+    __builtin_trap();
   for (const bool trusted : {false, true}) {
     config::Inputs inputs;
     inputs.shipped = RANGESCOPE_CONF_FOLDER;
@@ -39,7 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     inputs.project_trusted = trusted;
     const auto config = config::compose(inputs);
     if (!config) {
-      if (config.error().what.empty()) __builtin_trap();
+      if (config.error().what.empty())
+        __builtin_trap();
       continue;
     }
     if (!trusted &&

@@ -18,11 +18,13 @@ using namespace rangescope;
 
 std::string packed(std::string_view payload) {
   std::string out("RSDIGEST\5\0\0\0\0\0\0\0", 16);
-  for (int i = 0; i < 64; i += 8) out.push_back(static_cast<char>(payload.size() >> i));
+  for (int i = 0; i < 64; i += 8)
+    out.push_back(static_cast<char>(payload.size() >> i));
   const std::size_t header = out.size();
   out.resize(header + ZSTD_compressBound(payload.size()));
-  out.resize(header + ZSTD_compress(out.data() + header, out.size() - header, payload.data(),
-                                    payload.size(), 1));
+  out.resize(
+      header +
+      ZSTD_compress(out.data() + header, out.size() - header, payload.data(), payload.size(), 1));
   return out;
 }
 
@@ -50,9 +52,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     analyze::tally::Merger merger;
     const bool side_by_side =
         pair[0].open(file, "one") && pair[1].open(file, "two") && merger.add(pair);
-    if (side_by_side != read.has_value()) __builtin_trap();
+    if (side_by_side != read.has_value())
+      __builtin_trap();
     if (!read) {
-      if (read.error().what.empty()) __builtin_trap();
+      if (read.error().what.empty())
+        __builtin_trap();
       continue;
     }
     any = true;
@@ -62,12 +66,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         *analyze::tally::encode(again) != *written)
       __builtin_trap();
     analyze::tally::Digest both = analyze::tally::merge(one, again);
-    if (*analyze::tally::encode(both) != *analyze::tally::encode(merger.take())) __builtin_trap();
+    if (*analyze::tally::encode(both) != *analyze::tally::encode(merger.take()))
+      __builtin_trap();
     if (both.regions.size() > one.regions.size() ||
         both.processes.size() != 2 * one.processes.size())
       __builtin_trap();
     const auto reported = analyze::tally::report_of(std::move(both), {}, {});
-    if (reported.report.regions.size() > one.regions.size()) __builtin_trap();
+    if (reported.report.regions.size() > one.regions.size())
+      __builtin_trap();
   }
   return ::fuzz::count(any);
 }

@@ -10,7 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace rangescope;
   const auto read = read::kineto::read_text({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!read) {
-    if (read.error().what.empty()) __builtin_trap();
+    if (read.error().what.empty())
+      __builtin_trap();
     return ::fuzz::count(false);
   }
   rangescope::fuzz::check_links(*read);

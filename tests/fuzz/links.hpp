@@ -7,7 +7,8 @@
 namespace rangescope::fuzz {
 
 inline void check(bool promise) {
-  if (!promise) __builtin_trap();
+  if (!promise)
+    __builtin_trap();
 }
 
 inline void check_links(const model::Session& s) {
@@ -15,8 +16,10 @@ inline void check_links(const model::Session& s) {
     check(range.thread < s.threads.size() && range.domain < s.domains.size() &&
           range.end_ns >= range.start_ns &&
           (range.attributes == model::kNone || range.attributes < s.attributes.size()));
-  for (const model::Thread& thread : s.threads) check(thread.process < s.processes.size());
-  for (const model::Launch& launch : s.launches) check(launch.thread < s.threads.size());
+  for (const model::Thread& thread : s.threads)
+    check(thread.process < s.processes.size());
+  for (const model::Launch& launch : s.launches)
+    check(launch.thread < s.threads.size());
   const auto works = [&](const auto& all) {
     for (const auto& work : all)
       check(work.stream < s.streams.size() &&
@@ -40,7 +43,8 @@ inline void check_links(const model::Session& s) {
           (allocation.thread == model::kNone || allocation.thread < s.threads.size()) &&
           (allocation.stack == model::kNone || allocation.stack < memory.stacks.size()));
   for (const auto& stack : memory.stacks)
-    for (const std::uint32_t frame : stack) check(frame < memory.frames.size());
+    for (const std::uint32_t frame : stack)
+      check(frame < memory.frames.size());
   for (const model::Projection& projection : s.projections)
     check(projection.range < s.ranges.size());
 }

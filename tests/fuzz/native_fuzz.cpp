@@ -20,10 +20,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::abort();
     if (range.end_thread != model::kNone && range.end_thread >= session.threads.size())
       std::abort();
-    if (range.end_ns < range.start_ns) std::abort();
+    if (range.end_ns < range.start_ns)
+      std::abort();
   }
   for (const model::PayloadField& field : session.payload_fields)
-    if (field.range >= session.ranges.size()) std::abort();
+    if (field.range >= session.ranges.size())
+      std::abort();
   for (const model::Mark& mark : session.marks) {
     if (mark.thread >= session.threads.size() || mark.domain >= session.domains.size())
       std::abort();

@@ -23,7 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                         .thread = thread});
   }
   const auto read = read::native::read_gpu(bytes, "fuzz", 0, s);
-  if (!read && read.error().what.empty()) __builtin_trap();
+  if (!read && read.error().what.empty())
+    __builtin_trap();
   const auto within = [](std::uint32_t index, const auto& table) {
     return index == model::kNone || index < table.size();
   };
@@ -33,18 +34,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         !within(kernel.graph_node, s.graph_nodes))
       __builtin_trap();
   for (const model::Launch& launch : s.launches)
-    if (launch.thread >= s.threads.size()) __builtin_trap();
+    if (launch.thread >= s.threads.size())
+      __builtin_trap();
   for (const model::Copy& copy : s.copies)
-    if (!within(copy.launch, s.launches) || copy.stream >= s.streams.size()) __builtin_trap();
+    if (!within(copy.launch, s.launches) || copy.stream >= s.streams.size())
+      __builtin_trap();
   for (const model::Stream& stream : s.streams)
-    if (stream.process >= s.processes.size() || !within(stream.device, s.devices)) __builtin_trap();
+    if (stream.process >= s.processes.size() || !within(stream.device, s.devices))
+      __builtin_trap();
   for (const model::GraphNode& node : s.graph_nodes)
-    if (!within(node.captured_path, s.captured_paths)) __builtin_trap();
+    if (!within(node.captured_path, s.captured_paths))
+      __builtin_trap();
   for (const model::Measurement& result : s.measurements) {
     if (!within(result.kernel_name, s.kernel_names) || !within(result.shape, s.kernel_shapes))
       __builtin_trap();
     for (const model::MetricValue& value : result.values)
-      if (value.metric >= s.metrics.size()) __builtin_trap();
+      if (value.metric >= s.metrics.size())
+        __builtin_trap();
   }
   return ::fuzz::count(read.has_value());
 }

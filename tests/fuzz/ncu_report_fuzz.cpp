@@ -15,16 +15,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ncu::Unpacked unpacked;
   if (ncu::is_zstd(bytes)) {
     auto whole = ncu::unpack(bytes, "fuzz", std::size_t{16} << 20);
-    if (!whole) return ::fuzz::count(false);
+    if (!whole)
+      return ::fuzz::count(false);
     unpacked = std::move(*whole);
     bytes = unpacked.bytes;
   }
   const auto file = ncu::File::parse(bytes, "fuzz");
   if (!file) {
-    if (file.error().what.empty() || file.error().where.empty()) __builtin_trap();
+    if (file.error().what.empty() || file.error().where.empty())
+      __builtin_trap();
     return ::fuzz::count(false);
   }
   const auto session = ncu::to_session(*file);
-  if (!session && session.error().what.empty()) __builtin_trap();
+  if (!session && session.error().what.empty())
+    __builtin_trap();
   return ::fuzz::count(true);
 }

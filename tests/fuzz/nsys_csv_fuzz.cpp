@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const read::nsys_csv::Text one{{reinterpret_cast<const char*>(data), size}, "fuzz"};
   const auto read = read::nsys_csv::read_texts(std::span(&one, 1));
   if (!read) {
-    if (read.error().what.empty()) __builtin_trap();
+    if (read.error().what.empty())
+      __builtin_trap();
     return ::fuzz::count(false);
   }
   rangescope::fuzz::check_links(*read);

@@ -31,8 +31,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::filesystem::remove(path);
       return session;
     }
-    if (text.starts_with('\n')) return read::xla::read_bytes(text, "fuzz");
-    if (text.starts_with('[')) return read::proton::read_text(text, "fuzz");
+    if (text.starts_with('\n'))
+      return read::xla::read_bytes(text, "fuzz");
+    if (text.starts_with('['))
+      return read::proton::read_text(text, "fuzz");
     return read::rocm::read_text(text, "fuzz");
   }();
   if (!read) {

@@ -61,14 +61,15 @@ void replay(const std::string& name, const Bytes& whole) {
 class Mutator {
  public:
   explicit Mutator(std::uint64_t seed) : random_(seed) {}
-  static constexpr const char* kNames[] = {"flip bits", "truncate", "splice",     "duplicate",
-                                           "lengths",   "zero",     "swap blocks"};
+  static constexpr const char* kNames[] = {
+      "flip bits", "truncate", "splice", "duplicate", "lengths", "zero", "swap blocks"};
 
   std::size_t below(std::size_t n) { return n == 0 ? 0 : random_() % n; }
 
   void mutate(std::size_t how, Bytes& bytes, const Bytes& other) {
     const std::size_t times = 1 + below(4);
-    for (std::size_t i = 0; i < times && !bytes.empty(); ++i) once(how, bytes, other);
+    for (std::size_t i = 0; i < times && !bytes.empty(); ++i)
+      once(how, bytes, other);
   }
 
  private:
@@ -94,13 +95,15 @@ class Mutator {
         break;
       case 1: bytes.resize(at); break;
       case 2: {
-        if (other.empty()) break;
+        if (other.empty())
+          break;
         const auto [from, length] = block(other);
         const Bytes piece(other.begin() + static_cast<std::ptrdiff_t>(from),
                           below(2) == 0
                               ? other.end()
                               : other.begin() + static_cast<std::ptrdiff_t>(from + length));
-        if (below(2) == 0) bytes.resize(at);
+        if (below(2) == 0)
+          bytes.resize(at);
         bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at), piece.begin(), piece.end());
         break;
       }
@@ -115,7 +118,8 @@ class Mutator {
       default: {
         const auto [to, length] = block(bytes);
         const std::size_t common = std::min(size, length);
-        for (std::size_t i = 0; i < common; ++i) std::swap(bytes[at + i], bytes[to + i]);
+        for (std::size_t i = 0; i < common; ++i)
+          std::swap(bytes[at + i], bytes[to + i]);
       }
     }
   }
@@ -154,12 +158,14 @@ std::uint64_t number(const char* variable, std::uint64_t otherwise) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 64;
+  if (argc != 2)
+    return 64;
   for (const int signal : {SIGSEGV, SIGABRT, SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGALRM})
     std::signal(signal, on_failure);
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[1]))
-    if (entry.is_regular_file()) paths.push_back(entry.path());
+    if (entry.is_regular_file())
+      paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   std::vector<Bytes> files;
   for (const auto& path : paths) {
@@ -167,21 +173,27 @@ int main(int argc, char** argv) {
     files.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>{});
     replay(path.string(), files.back());
   }
-  if (files.empty()) return 1;
+  if (files.empty())
+    return 1;
   const std::uint64_t seed = number("RANGESCOPE_FUZZ_SEED", 1),
                       rounds = number("RANGESCOPE_FUZZ_ROUNDS", 350);
   Mutator mutator(seed);
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const std::size_t how = round % std::size(Mutator::kNames), file = mutator.below(files.size());
-    std::snprintf(current, sizeof current,
+    std::snprintf(current,
+                  sizeof current,
                   "\nfailed with RANGESCOPE_FUZZ_SEED=%llu in round %llu: %s of %s\n",
-                  static_cast<unsigned long long>(seed), static_cast<unsigned long long>(round),
-                  Mutator::kNames[how], paths[file].c_str());
+                  static_cast<unsigned long long>(seed),
+                  static_cast<unsigned long long>(round),
+                  Mutator::kNames[how],
+                  paths[file].c_str());
     Bytes bytes = files[file];
     mutator.mutate(how, bytes, files[mutator.below(files.size())]);
     feed(bytes);
   }
-  std::printf("%zu corpus files replayed, %llu mutated inputs of seed %llu\n", files.size(),
-              static_cast<unsigned long long>(rounds), static_cast<unsigned long long>(seed));
+  std::printf("%zu corpus files replayed, %llu mutated inputs of seed %llu\n",
+              files.size(),
+              static_cast<unsigned long long>(rounds),
+              static_cast<unsigned long long>(seed));
   return 0;
 }

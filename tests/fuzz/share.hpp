@@ -14,7 +14,8 @@ class Share {
   ~Share() {
     constexpr std::size_t kEnough = 50, kOneIn = 1000;  // of changed YAML and zstd few are valid
     std::fprintf(stderr, "%zu of %zu inputs were read\n", read_, inputs_);
-    if (inputs_ < kEnough || read_ * kOneIn >= inputs_) return;
+    if (inputs_ < kEnough || read_ * kOneIn >= inputs_)
+      return;
     std::fputs("too few: what is tested?\n", stderr);
     std::_Exit(1);
   }

@@ -25,12 +25,14 @@ constexpr int kSteps = 3, kKernels = 1000;
 
 __global__ void work(float* memory, int turns) {
   float value = memory[threadIdx.x];
-  for (int turn = 0; turn < turns; ++turn) value = value * 1.0001f + 0.5f;
+  for (int turn = 0; turn < turns; ++turn)
+    value = value * 1.0001f + 0.5f;
   memory[threadIdx.x] = value;
 }
 
 void check(cudaError_t result, const char* call) {
-  if (result == cudaSuccess) return;
+  if (result == cudaSuccess)
+    return;
   std::fprintf(stderr, "%s: %s\n", call, cudaGetErrorString(result));
   std::exit(2);
 }
@@ -63,12 +65,14 @@ bool create_physical() {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(entry);
     return entry != nullptr;
   };
-  if (!find("cuMemCreate", create) || !find("cuMemRelease", release)) return false;
+  if (!find("cuMemCreate", create) || !find("cuMemRelease", release))
+    return false;
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   CUmemGenericAllocationHandle handle = 0;
-  if (create(&handle, 2 * kMiB, &properties, 0) != CUDA_SUCCESS) return false;
+  if (create(&handle, 2 * kMiB, &properties, 0) != CUDA_SUCCESS)
+    return false;
   return release(handle) == CUDA_SUCCESS;
 }
 
@@ -116,7 +120,8 @@ void all_kinds() {
     failed = cudaMalloc(&scratch, std::size_t{1} << 50) == cudaErrorMemoryAllocation ? 1 : 0;
     (void)cudaGetLastError();
   }
-  for (int kernel = 0; kernel < kKernels; ++kernel) work<<<1, 128, 0, kernels>>>(kept, 10);
+  for (int kernel = 0; kernel < kKernels; ++kernel)
+    work<<<1, 128, 0, kernels>>>(kept, 10);
   CHECK(cudaMemcpy(registered, kept, sizeof registered, cudaMemcpyDeviceToHost));
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaHostUnregister(registered));
@@ -126,7 +131,12 @@ void all_kinds() {
       "{\"steps\": %d, \"kernels\": %d, \"failed\": %d, \"physical\": %d, \"pitched_bytes\": %zu, "
       "\"kept_bytes\": "
       "%zu}\n",
-      kSteps, kSteps + kKernels, failed, physical ? 1 : 0, pitch * 100, 20 * kMiB + pitch * 100);
+      kSteps,
+      kSteps + kKernels,
+      failed,
+      physical ? 1 : 0,
+      pitch * 100,
+      20 * kMiB + pitch * 100);
 }
 
 template <typename Call>
@@ -135,7 +145,8 @@ double microseconds(Call call) {
   std::vector<double> rounds;
   for (int round = 0; round < kRounds; ++round) {
     const auto begin = std::chrono::steady_clock::now();
-    for (int index = 0; index < kCalls; ++index) call();
+    for (int index = 0; index < kCalls; ++index)
+      call();
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
     rounds.push_back(took.count() / kCalls);
     CHECK(cudaDeviceSynchronize());

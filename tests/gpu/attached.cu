@@ -48,30 +48,36 @@ struct Work {
     cudaGraph_t made = nullptr;
     right =
         right && cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
-    for (int i = 0; i < 10; ++i) even_step<<<kElements / 256, 256, 0, stream>>>(data);
+    for (int i = 0; i < 10; ++i)
+      even_step<<<kElements / 256, 256, 0, stream>>>(data);
     right = right && cudaStreamEndCapture(stream, &made) == cudaSuccess &&
             cudaGraphInstantiate(&graph, made, 0) == cudaSuccess &&
             cudaStreamSynchronize(stream) == cudaSuccess;
   }
   void counted(int kernels) {
-    for (int i = 0; i < kernels; ++i) wanted = 3 * wanted + 1;
+    for (int i = 0; i < kernels; ++i)
+      wanted = 3 * wanted + 1;
     launched += kernels;
   }
   void check() {
     std::vector<unsigned> now(kElements);
     right = right &&
-            cudaMemcpyAsync(now.data(), data, kElements * sizeof(unsigned), cudaMemcpyDeviceToHost,
-                            stream) == cudaSuccess &&
+            cudaMemcpyAsync(
+                now.data(), data, kElements * sizeof(unsigned), cudaMemcpyDeviceToHost, stream) ==
+                cudaSuccess &&
             cudaStreamSynchronize(stream) == cudaSuccess;
-    for (const unsigned each : now) right = right && each == wanted;
+    for (const unsigned each : now)
+      right = right && each == wanted;
   }
   void burst(int kernels) {
     for (int i = 1; i <= kernels; ++i) {
       (i % 2 != 0 ? odd_step : even_step)<<<kElements / 256, 256, 0, stream>>>(data);
       counted(1);
-      if (i % 100 == 0) check();
+      if (i % 100 == 0)
+        check();
     }
-    if (kernels % 100 != 0) right = right && cudaStreamSynchronize(stream) == cudaSuccess;
+    if (kernels % 100 != 0)
+      right = right && cudaStreamSynchronize(stream) == cudaSuccess;
   }
   void replay(int times) {
     for (int i = 0; i < times; ++i) {
@@ -105,7 +111,8 @@ int main() {
       std::printf("replay %d done\n", number);
     } else if (std::strcmp(line, "busy\n") == 0) {
       busy = std::thread([&] {
-        for (over = false; !over;) other.burst(200);
+        for (over = false; !over;)
+          other.burst(200);
       });
       std::printf("busy\n");
     } else if (std::strcmp(line, "idle\n") == 0) {
@@ -118,7 +125,8 @@ int main() {
     std::fflush(stdout);
   }
   over = true;
-  if (busy.joinable()) busy.join();
+  if (busy.joinable())
+    busy.join();
   own.check();
   other.check();
   const bool right = own.right && other.right && cudaGetLastError() == cudaSuccess;

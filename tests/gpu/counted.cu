@@ -28,8 +28,10 @@ __global__ void copy_floats(const float* __restrict__ from, float* __restrict__ 
 __global__ void fma_256(float* out, float a) {
   float x = threadIdx.x * 0.001f;
 #pragma unroll 16
-  for (int i = 0; i < 256; ++i) x = __fmaf_rn(x, a, 0.5f);
-  if (x == 12345.678f) out[0] = x;  // keeps the loop
+  for (int i = 0; i < 256; ++i)
+    x = __fmaf_rn(x, a, 0.5f);
+  if (x == 12345.678f)
+    out[0] = x;  // keeps the loop
 }
 
 __global__ void small_add(float* x, float by) {
@@ -90,18 +92,23 @@ int main(int argc, char** argv) {
     copy_floats<<<1056, 512>>>(from, to, size * kMi);
     cudaDeviceSynchronize();
     nvtxRangePop();
-    if (i < seldom) ranged("seldom", [&] { fma_256<<<2 * kMi / 256, 256>>>(x, 0.999f); });
+    if (i < seldom)
+      ranged("seldom", [&] { fma_256<<<2 * kMi / 256, 256>>>(x, 0.999f); });
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::vector<float> back(64 * 256);
   cudaMemcpy(back.data(), x, back.size() * sizeof(float), cudaMemcpyDeviceToHost);
   double sum = 0;
-  for (const float value : back) sum += value;
+  for (const float value : back)
+    sum += value;
   std::printf(
       "{\"seconds\": %.3f, \"checksum\": %.6f, \"copy\": {\"bytes\": %zu, \"fma\": 0}, \"fma\": "
       "{\"bytes\": 0, "
       "\"fma\": %zu}}\n",
-      seconds, sum, 128 * kMi * sizeof(float), 2 * kMi * 256);
+      seconds,
+      sum,
+      128 * kMi * sizeof(float),
+      2 * kMi * 256);
   return cudaGetLastError() == cudaSuccess ? 0 : 1;
 }

@@ -35,24 +35,29 @@ F find(const char* name) {
 void CUPTIAPI requested(std::uint8_t** buffer, std::size_t* bytes, std::size_t* records) {
   const std::lock_guard<std::mutex> guard(lock);
   if (spare.empty())
-    spare.push_back(static_cast<std::uint8_t*>(
-        mmap(nullptr, buffer_bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | (zeroed ? MAP_POPULATE : 0), -1, 0)));
+    spare.push_back(
+        static_cast<std::uint8_t*>(mmap(nullptr,
+                                        buffer_bytes,
+                                        PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | (zeroed ? MAP_POPULATE : 0),
+                                        -1,
+                                        0)));
   *buffer = spare.back();
   spare.pop_back();
   *bytes = buffer_bytes;
   *records = 0;
 }
 
-void CUPTIAPI completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
-                        std::size_t valid) {
+void CUPTIAPI
+completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
   static const auto next =
       find<decltype(&cuptiActivityGetNextRecord)>("cuptiActivityGetNextRecord");
   CUpti_Activity* record = nullptr;
   while (valid > 0 && next(buffer, valid, &record) == CUPTI_SUCCESS)
     if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
       kernels.fetch_add(1, std::memory_order_relaxed);
-  if (zeroed) std::memset(buffer, 0, buffer_bytes);
+  if (zeroed)
+    std::memset(buffer, 0, buffer_bytes);
   const std::lock_guard<std::mutex> guard(lock);
   spare.push_back(buffer);
 }
@@ -79,27 +84,37 @@ void CUPTIAPI told(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {
 #define FIND(name) find<decltype(&name)>(#name)
 void add_what_was_asked() {
   if (asked("kinds"))
-    for (const auto kind :
-         {CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET,
-          CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_CONTEXT})
+    for (const auto kind : {CUPTI_ACTIVITY_KIND_MEMCPY,
+                            CUPTI_ACTIVITY_KIND_MEMCPY2,
+                            CUPTI_ACTIVITY_KIND_MEMSET,
+                            CUPTI_ACTIVITY_KIND_DEVICE,
+                            CUPTI_ACTIVITY_KIND_CONTEXT})
       FIND(cuptiActivityEnable)(kind);
-  if (asked("tid")) FIND(cuptiSetThreadIdType)(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-  if (asked("clock")) FIND(cuptiActivityRegisterTimestampCallback)(now);
+  if (asked("tid"))
+    FIND(cuptiSetThreadIdType)(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  if (asked("clock"))
+    FIND(cuptiActivityRegisterTimestampCallback)(now);
   for (std::uint32_t id = 1; asked("calls") && id < 1200; ++id) {
     const char* name = nullptr;
     if (FIND(cuptiGetCallbackName)(CUPTI_CB_DOMAIN_DRIVER_API, id, &name) != CUPTI_SUCCESS ||
         name == nullptr)
       continue;
-    for (const char* beginning : {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset",
-                                  "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize"})
+    for (const char* beginning : {"cuLaunch",
+                                  "cuGraphLaunch",
+                                  "cuMemcpy",
+                                  "cuMemset",
+                                  "cuCtxSynchronize",
+                                  "cuStreamSynchronize",
+                                  "cuEventSynchronize"})
       if (std::strncmp(name, beginning, std::strlen(beginning)) == 0)
         FIND(cuptiActivityEnableDriverApi)(id, 1);
   }
   CUpti_SubscriberHandle handle = nullptr;
   if (asked("resource") && FIND(cuptiSubscribe)(&handle, told, nullptr) == CUPTI_SUCCESS)
-    for (const CUpti_CallbackId id :
-         {CUPTI_CBID_RESOURCE_GRAPH_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
-          CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING})
+    for (const CUpti_CallbackId id : {CUPTI_CBID_RESOURCE_GRAPH_CREATED,
+                                      CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+                                      CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+                                      CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING})
       FIND(cuptiEnableCallback)(1, handle, CUPTI_CB_DOMAIN_RESOURCE, id);
 }
 
@@ -110,10 +125,13 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   library = said != nullptr ? dlopen(said, RTLD_NOW) : nullptr;
   for (const int flags :
        {RTLD_NOW | RTLD_NOLOAD, RTLD_NOW})  // the program's own first, as rangescope does
-    for (const char* name :
-         {"libcupti.so.13", "libcupti.so.12", "libcupti.so",
-          "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", "/usr/local/cuda/lib64/libcupti.so"})
-      if (library == nullptr) library = dlopen(name, flags);
+    for (const char* name : {"libcupti.so.13",
+                             "libcupti.so.12",
+                             "libcupti.so",
+                             "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+                             "/usr/local/cuda/lib64/libcupti.so"})
+      if (library == nullptr)
+        library = dlopen(name, flags);
   if (library == nullptr) {
     std::fprintf(stderr, "floor: no CUPTI\n");
     return 1;

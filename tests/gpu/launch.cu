@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
   const int steps = argc > 1 ? std::atoi(argv[1]) : 2000;
   const int per = argc > 2 ? std::atoi(argv[2]) : 200;
   float* x = nullptr;
-  if (cudaMalloc(&x, 1 << 20) != cudaSuccess) return 1;
+  if (cudaMalloc(&x, 1 << 20) != cudaSuccess)
+    return 1;
   cudaMemset(x, 0, 1 << 20);
   tiny<<<8, 128>>>(x);
   cudaDeviceSynchronize();
@@ -38,11 +39,14 @@ int main(int argc, char** argv) {
       nvtxRangePop();
     }
     nvtxRangePop();
-    if (step % 50 == 0) cudaDeviceSynchronize();
+    if (step % 50 == 0)
+      cudaDeviceSynchronize();
   }
   cudaDeviceSynchronize();
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::printf("RESULT %d launches %.3f s %.2f us/launch\n", steps * per, seconds,
+  std::printf("RESULT %d launches %.3f s %.2f us/launch\n",
+              steps * per,
+              seconds,
               seconds / steps / per * 1e6);
 }

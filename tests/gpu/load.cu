@@ -21,13 +21,15 @@ int main(int argc, char** argv) {
   const int copies = argc > 1 ? std::atoi(argv[1]) : 500;
   const size_t bytes = size_t(1) << 30;
   float4 *from = nullptr, *to = nullptr;
-  if (cudaMalloc(&from, bytes) != cudaSuccess || cudaMalloc(&to, bytes) != cudaSuccess) return 1;
+  if (cudaMalloc(&from, bytes) != cudaSuccess || cudaMalloc(&to, bytes) != cudaSuccess)
+    return 1;
   cudaMemset(from, 1, bytes);
   cudaDeviceSynchronize();
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < copies; i += 10) {
     nvtxRangePushA("copies");
-    for (int k = i; k < i + 10 && k < copies; ++k) copy<<<1024, 256>>>(from, to, bytes / 16);
+    for (int k = i; k < i + 10 && k < copies; ++k)
+      copy<<<1024, 256>>>(from, to, bytes / 16);
     cudaDeviceSynchronize();
     nvtxRangePop();
     usleep(5000);

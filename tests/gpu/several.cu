@@ -20,7 +20,8 @@
 
 __global__ void work(float* x, int turns) {
   float value = x[threadIdx.x];
-  for (int i = 0; i < turns; ++i) value = value * 1.0001f + 0.5f;
+  for (int i = 0; i < turns; ++i)
+    value = value * 1.0001f + 0.5f;
   x[threadIdx.x] = value;
 }
 
@@ -47,8 +48,9 @@ bool find(Function& function, const char* name) {
 // A stream that may use a part of device 0 only; null where the driver knows no green contexts.
 cudaStream_t green_stream() {
   CUresult (*resource)(CUdevice, CUdevResource*, CUdevResourceType) = nullptr;
-  CUresult (*split)(CUdevResource*, unsigned*, const CUdevResource*, CUdevResource*, unsigned,
-                    unsigned) = nullptr;
+  CUresult (*split)(
+      CUdevResource*, unsigned*, const CUdevResource*, CUdevResource*, unsigned, unsigned) =
+      nullptr;
   CUresult (*describe)(CUdevResourceDesc*, CUdevResource*, unsigned) = nullptr;
   CUresult (*create)(CUgreenCtx*, CUdevResourceDesc, CUdevice, unsigned) = nullptr;
   CUresult (*stream)(CUstream*, CUgreenCtx, unsigned, int) = nullptr;
@@ -73,7 +75,8 @@ cudaStream_t green_stream() {
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 40;
   int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) return 1;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
+    return 1;
   std::map<std::string, Count> truth;
   std::vector<float*> x(devices);
   for (int d = 0; d < devices; ++d) {
@@ -89,12 +92,14 @@ int main(int argc, char** argv) {
       cudaSetDevice(d);
       for (int i = 0; i < rounds; ++i) {
         const Range range(name);
-        for (int k = 0; k < 3; ++k) work<<<16, 128>>>(x[d], 2000);
+        for (int k = 0; k < 3; ++k)
+          work<<<16, 128>>>(x[d], 2000);
         cudaDeviceSynchronize();
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads)
+    thread.join();
 
   for (int i = 0; i < rounds; ++i) {
     const Range both("both");
@@ -137,7 +142,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < rounds; ++i) {
     const bool capture = i % 4 == 3;
     cudaGraph_t graph = nullptr;
-    if (capture) cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+    if (capture)
+      cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
     {
       const Range range("captured");
       work<<<64, 128, 0, stream>>>(x[0], 3000);
@@ -145,7 +151,8 @@ int main(int argc, char** argv) {
     }
     if (capture) {
       broken += cudaStreamEndCapture(stream, &graph) != cudaSuccess ? 1 : 0;
-      if (graph != nullptr) cudaGraphDestroy(graph);
+      if (graph != nullptr)
+        cudaGraphDestroy(graph);
     }
     cudaStreamSynchronize(stream);
   }
@@ -154,8 +161,11 @@ int main(int argc, char** argv) {
   std::printf("{");
   const char* comma = "";
   for (const auto& [path, count] : truth) {
-    std::printf("%s\n  \"%s\": {\"occurrences\": %d, \"kernels\": %d}", comma, path.c_str(),
-                count.occurrences, count.kernels);
+    std::printf("%s\n  \"%s\": {\"occurrences\": %d, \"kernels\": %d}",
+                comma,
+                path.c_str(),
+                count.occurrences,
+                count.kernels);
     comma = ",";
   }
   std::printf("\n}\n");

@@ -20,22 +20,26 @@ __global__ void gemm_like(const float* a, const float* b, float* c, int n) {
   int r = blockIdx.y * 16 + threadIdx.y, q = blockIdx.x * 16 + threadIdx.x;
   float s = 0;
   if (r < n && q < n) {
-    for (int k = 0; k < n; k++) s = fmaf(a[r * n + k], b[k * n + q], s);
+    for (int k = 0; k < n; k++)
+      s = fmaf(a[r * n + k], b[k * n + q], s);
     c[r * n + q] = s;
   }
 }
 __global__ void softmax_like(float* c, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) c[i] = __expf(c[i] * 1e-3f);
+  if (i < n)
+    c[i] = __expf(c[i] * 1e-3f);
 }
 __global__ void copy_like(const float* a, float* c, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) c[i] = a[i];
+  if (i < n)
+    c[i] = a[i];
 }
 template <int N>
 __global__ void reduce_like(const float* a, float* o) {
   float s = 0;
-  for (int i = threadIdx.x; i < N; i += blockDim.x) s += a[i];
+  for (int i = threadIdx.x; i < N; i += blockDim.x)
+    s += a[i];
   atomicAdd(o, s);
 }
 static const int N = 256;
@@ -49,13 +53,15 @@ static void note(int k) {
     p += (p.empty() ? "" : " > ") + s;
     truth[p].second += k;
   }
-  if (stack_.empty()) truth["(none)"].second += k;
+  if (stack_.empty())
+    truth["(none)"].second += k;
 }
 static void push(const char* n) {
   nvtxRangePushA(n);
   stack_.push_back(n);
   std::string p;
-  for (auto& s : stack_) p += (p.empty() ? "" : " > ") + s;
+  for (auto& s : stack_)
+    p += (p.empty() ? "" : " > ") + s;
   truth[p].first++;
 }
 static void pop() {
@@ -95,7 +101,8 @@ int main(int argc, char** argv) {
   for (int req = 0; req < 2; req++) {
     nvtxRangeId_t r = nvtxRangeStartA("request");  // start/end, overlaps everything below
     push("prefill");
-    for (int l = 0; l < 2; l++) layer(l ? "layer1" : "layer0", s1);
+    for (int l = 0; l < 2; l++)
+      layer(l ? "layer1" : "layer0", s1);
     device_sync();
     pop();
     nvtxEventAttributes_t a = {};
@@ -106,7 +113,8 @@ int main(int argc, char** argv) {
     nvtxDomainRangePushEx(llm, &a);  // registered string in a domain
     for (int t = 0; t < 3; t++) {
       push("decode");
-      for (int l = 0; l < 2; l++) layer(l ? "layer1" : "layer0", s1);
+      for (int l = 0; l < 2; l++)
+        layer(l ? "layer1" : "layer0", s1);
       device_sync();
       pop();
     }
@@ -131,7 +139,8 @@ int main(int argc, char** argv) {
   push("empty");
   pop();
   push("async");
-  for (int i = 0; i < 5; i++) gemm_like<<<dim3(16, 16), dim3(16, 16), 0, s2>>>(A, B, C, N);
+  for (int i = 0; i < 5; i++)
+    gemm_like<<<dim3(16, 16), dim3(16, 16), 0, s2>>>(A, B, C, N);
   note(5);
   pop();
   device_sync();  // still running at pop
@@ -224,7 +233,10 @@ int main(int argc, char** argv) {
   printf("{");
   bool f = true;
   for (auto& [k, v] : truth) {
-    printf("%s\n  \"%s\": {\"occurrences\": %d, \"kernels\": %d}", f ? "" : ",", k.c_str(), v.first,
+    printf("%s\n  \"%s\": {\"occurrences\": %d, \"kernels\": %d}",
+           f ? "" : ",",
+           k.c_str(),
+           v.first,
            v.second);
     f = false;
   }

@@ -26,7 +26,8 @@ namespace {
 
 model::Report from_recordings(const Plan& plan) {
   std::vector<model::Session> sessions;
-  for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) sessions.push_back(recording(plan, rank));
+  for (std::uint32_t rank = 0; rank < plan.ranks; ++rank)
+    sessions.push_back(recording(plan, rank));
   model::Session session = read::join(std::move(sessions));
   auto report = analyze::answer(session, {}, {});
   EXPECT_TRUE(report);
@@ -45,7 +46,8 @@ model::Report from_digest(Digest digest) {
 
 Digest merged(const Plan& plan, std::vector<std::uint32_t> order, bool by_two = false) {
   std::vector<Digest> digests;
-  for (const std::uint32_t rank : order) digests.push_back(made(plan, rank));
+  for (const std::uint32_t rank : order)
+    digests.push_back(made(plan, rank));
   while (by_two && digests.size() > 1) {
     std::vector<Digest> fewer;
     for (std::size_t i = 0; i < digests.size(); i += 2)
@@ -54,7 +56,8 @@ Digest merged(const Plan& plan, std::vector<std::uint32_t> order, bool by_two = 
     digests = std::move(fewer);
   }
   Digest all;
-  for (const Digest& digest : digests) all = merge(all, digest);
+  for (const Digest& digest : digests)
+    all = merge(all, digest);
   return all;
 }
 
@@ -65,7 +68,8 @@ void expect_near(double found, double exact, const std::string& what) {
   }
 }
 
-void expect_spread(const model::Spread& found, const model::Spread& exact,
+void expect_spread(const model::Spread& found,
+                   const model::Spread& exact,
                    const std::string& what) {
   EXPECT_EQ(found.min, exact.min) << what;
   EXPECT_EQ(found.max, exact.max) << what;
@@ -76,8 +80,10 @@ void expect_spread(const model::Spread& found, const model::Spread& exact,
 }
 
 void expect_gpu(const model::GpuWork& found, const model::GpuWork& exact, const std::string& what) {
-  for (const auto count : kGpuCounts) EXPECT_EQ(found.*count, exact.*count) << what;
-  for (const auto ns : kGpuTimes) EXPECT_EQ(found.*ns, exact.*ns) << what;
+  for (const auto count : kGpuCounts)
+    EXPECT_EQ(found.*count, exact.*count) << what;
+  for (const auto ns : kGpuTimes)
+    EXPECT_EQ(found.*ns, exact.*ns) << what;
   EXPECT_EQ(found.share, exact.share) << what;
   EXPECT_EQ(found.distinct_kernels, exact.distinct_kernels) << what;
   ASSERT_EQ(found.launch_latency_ns.has_value(), exact.launch_latency_ns.has_value()) << what;
@@ -106,11 +112,15 @@ void expect_region(const model::Region& found, const model::Region& exact, bool 
   EXPECT_EQ(found.kind, exact.kind) << what;
   EXPECT_EQ(found.parent, exact.parent) << what;
   EXPECT_EQ(found.depth, exact.depth) << what;
-  for (const auto count : {&model::Region::occurrences, &model::Region::unclosed,
-                           &model::Region::threads, &model::Region::processes})
+  for (const auto count : {&model::Region::occurrences,
+                           &model::Region::unclosed,
+                           &model::Region::threads,
+                           &model::Region::processes})
     EXPECT_EQ(found.*count, exact.*count) << what;
-  for (const auto ns : {&model::WallTime::inclusive_ns, &model::WallTime::exclusive_ns,
-                        &model::WallTime::profiler_ns, &model::WallTime::share})
+  for (const auto ns : {&model::WallTime::inclusive_ns,
+                        &model::WallTime::exclusive_ns,
+                        &model::WallTime::profiler_ns,
+                        &model::WallTime::share})
     EXPECT_DOUBLE_EQ(found.wall.*ns, exact.wall.*ns) << what;
   expect_spread(found.wall.per_occurrence_ns, exact.wall.per_occurrence_ns, what + " wall");
   ASSERT_EQ(found.steady.has_value(), exact.steady.has_value()) << what;
@@ -138,7 +148,8 @@ void expect_region(const model::Region& found, const model::Region& exact, bool 
       EXPECT_EQ(found.across->slowest, exact.across->slowest) << what;
     }
     EXPECT_EQ(found.gpu.has_value(), exact.gpu.has_value()) << what;
-    if (exact.gpu && found.gpu) expect_gpu(*found.gpu, *exact.gpu, what);
+    if (exact.gpu && found.gpu)
+      expect_gpu(*found.gpu, *exact.gpu, what);
   }
   ASSERT_EQ(found.communication.has_value(), exact.communication.has_value()) << what;
   if (exact.communication) {
@@ -148,13 +159,15 @@ void expect_region(const model::Region& found, const model::Region& exact, bool 
         << what;
     const auto causes = [](const model::Communication& of) {
       std::vector<std::tuple<std::uint32_t, std::int64_t, double>> all;
-      for (const auto& cause : of.held_up_by) all.emplace_back(cause.rank, cause.calls, cause.ns);
+      for (const auto& cause : of.held_up_by)
+        all.emplace_back(cause.rank, cause.calls, cause.ns);
       return all;
     };
     EXPECT_EQ(causes(a), causes(b)) << what;
   }
   ASSERT_EQ(found.ranks.has_value(), exact.ranks.has_value()) << what;
-  if (!exact.ranks) return;
+  if (!exact.ranks)
+    return;
   EXPECT_EQ(found.ranks->count, exact.ranks->count) << what;
   EXPECT_EQ(found.ranks->mean_ns, exact.ranks->mean_ns) << what;
   EXPECT_EQ(found.ranks->min_ns, exact.ranks->min_ns) << what;
@@ -162,7 +175,8 @@ void expect_region(const model::Region& found, const model::Region& exact, bool 
   EXPECT_EQ(found.ranks->stddev_ns, exact.ranks->stddev_ns) << what;
   EXPECT_EQ(found.ranks->imbalance, exact.ranks->imbalance) << what;
   EXPECT_EQ(found.ranks->slowest, exact.ranks->slowest) << what;
-  if (merged_row) return;
+  if (merged_row)
+    return;
   EXPECT_EQ(found.ranks->compared, exact.ranks->compared) << what;
   EXPECT_EQ(found.ranks->slowest_in, exact.ranks->slowest_in) << what;
   for (std::size_t i = 0; i < exact.ranks->by_rank.size(); ++i) {
@@ -191,7 +205,8 @@ void expect_same(const model::Report& found, const model::Report& exact) {
   }
   std::vector<const model::Region*> regions;
   for (const model::Region& region : exact.regions)
-    if (!region.process && !region.thread) regions.push_back(&region);
+    if (!region.process && !region.thread)
+      regions.push_back(&region);
   ASSERT_EQ(found.regions.size(), regions.size());
   for (std::size_t i = 0; i < regions.size(); ++i)
     expect_region(found.regions[i], *regions[i], false);
@@ -199,23 +214,54 @@ void expect_same(const model::Report& found, const model::Report& exact) {
   for (std::size_t i = 0; i < exact.rows.size(); ++i) {
     EXPECT_EQ(found.rows[i].members, exact.rows[i].members);
     ASSERT_EQ(found.rows[i].merged.has_value(), exact.rows[i].merged.has_value());
-    if (exact.rows[i].merged) expect_region(*found.rows[i].merged, *exact.rows[i].merged, true);
+    if (exact.rows[i].merged)
+      expect_region(*found.rows[i].merged, *exact.rows[i].merged, true);
   }
   ASSERT_EQ(found.collectives.size(), exact.collectives.size());
   for (std::size_t i = 0; i < exact.collectives.size(); ++i) {
     const model::Collective &a = found.collectives[i], &b = exact.collectives[i];
-    EXPECT_EQ(std::tie(a.communicator, a.library, a.operation, a.path, a.bytes, a.ranks, a.calls,
-                       a.transfer_ns, a.wait_ns, a.algorithm_bytes_per_s, a.bus_bytes_per_s,
+    EXPECT_EQ(std::tie(a.communicator,
+                       a.library,
+                       a.operation,
+                       a.path,
+                       a.bytes,
+                       a.ranks,
+                       a.calls,
+                       a.transfer_ns,
+                       a.wait_ns,
+                       a.algorithm_bytes_per_s,
+                       a.bus_bytes_per_s,
                        a.hidden_share),
-              std::tie(b.communicator, b.library, b.operation, b.path, b.bytes, b.ranks, b.calls,
-                       b.transfer_ns, b.wait_ns, b.algorithm_bytes_per_s, b.bus_bytes_per_s,
+              std::tie(b.communicator,
+                       b.library,
+                       b.operation,
+                       b.path,
+                       b.bytes,
+                       b.ranks,
+                       b.calls,
+                       b.transfer_ns,
+                       b.wait_ns,
+                       b.algorithm_bytes_per_s,
+                       b.bus_bytes_per_s,
                        b.hidden_share));
     ASSERT_EQ(a.by_rank.size(), b.by_rank.size());
     for (std::size_t r = 0; r < b.by_rank.size(); ++r) {
       const model::CollectiveOfRank &x = a.by_rank[r], &y = b.by_rank[r];
-      EXPECT_EQ(std::tie(x.rank, x.late_ns, x.wait_ns, x.holds_up_ns, x.costs_ns, x.last, x.time_ns,
+      EXPECT_EQ(std::tie(x.rank,
+                         x.late_ns,
+                         x.wait_ns,
+                         x.holds_up_ns,
+                         x.costs_ns,
+                         x.last,
+                         x.time_ns,
                          x.hidden_ns),
-                std::tie(y.rank, y.late_ns, y.wait_ns, y.holds_up_ns, y.costs_ns, y.last, y.time_ns,
+                std::tie(y.rank,
+                         y.late_ns,
+                         y.wait_ns,
+                         y.holds_up_ns,
+                         y.costs_ns,
+                         y.last,
+                         y.time_ns,
                          y.hidden_ns));
     }
   }
@@ -225,8 +271,8 @@ void expect_same(const model::Report& found, const model::Report& exact) {
     EXPECT_EQ(found.kernels[i].calls, exact.kernels[i].calls);
     EXPECT_EQ(found.kernels[i].shapes, exact.kernels[i].shapes);
     EXPECT_EQ(found.kernels[i].shape, exact.kernels[i].shape);
-    expect_spread(found.kernels[i].duration_ns, exact.kernels[i].duration_ns,
-                  exact.kernels[i].name);
+    expect_spread(
+        found.kernels[i].duration_ns, exact.kernels[i].duration_ns, exact.kernels[i].name);
   }
   ASSERT_EQ(found.total.has_value(), exact.total.has_value());
   if (exact.total) {
@@ -239,23 +285,59 @@ void expect_same(const model::Report& found, const model::Report& exact) {
   ASSERT_EQ(found.messages.size(), exact.messages.size());
   for (std::size_t i = 0; i < exact.messages.size(); ++i) {
     const model::PointToPoint &a = found.messages[i], &b = exact.messages[i];
-    EXPECT_EQ(std::tie(a.communicator, a.library, a.path, a.from, a.to, a.calls, a.bytes,
-                       a.transfer_ns, a.late_sender_ns, a.late_receiver_ns, a.late_senders,
-                       a.late_receivers, a.bytes_per_s),
-              std::tie(b.communicator, b.library, b.path, b.from, b.to, b.calls, b.bytes,
-                       b.transfer_ns, b.late_sender_ns, b.late_receiver_ns, b.late_senders,
-                       b.late_receivers, b.bytes_per_s));
+    EXPECT_EQ(std::tie(a.communicator,
+                       a.library,
+                       a.path,
+                       a.from,
+                       a.to,
+                       a.calls,
+                       a.bytes,
+                       a.transfer_ns,
+                       a.late_sender_ns,
+                       a.late_receiver_ns,
+                       a.late_senders,
+                       a.late_receivers,
+                       a.bytes_per_s),
+              std::tie(b.communicator,
+                       b.library,
+                       b.path,
+                       b.from,
+                       b.to,
+                       b.calls,
+                       b.bytes,
+                       b.transfer_ns,
+                       b.late_sender_ns,
+                       b.late_receiver_ns,
+                       b.late_senders,
+                       b.late_receivers,
+                       b.bytes_per_s));
   }
   for (std::size_t i = 0; i < exact.ranks.size(); ++i) {
     const model::RankWork &a = found.ranks[i].work, &b = exact.ranks[i].work;
     EXPECT_TRUE(a.known);
     EXPECT_EQ(found.ranks[i].card, exact.ranks[i].card);
-    EXPECT_EQ(std::tie(a.kernels, a.kernel_ns, a.kernel_threads, a.copied_bytes, a.tokens,
-                       a.paced_kernel_ns, a.paced_cpu_ns, a.cpu_ranges, a.slower_ranges),
-              std::tie(b.kernels, b.kernel_ns, b.kernel_threads, b.copied_bytes, b.tokens,
-                       b.paced_kernel_ns, b.paced_cpu_ns, b.cpu_ranges, b.slower_ranges));
-    for (const auto value : {&model::RankWork::kernel_pace, &model::RankWork::cpu_pace,
-                             &model::RankWork::sm_clock_hz, &model::RankWork::clock_limited}) {
+    EXPECT_EQ(std::tie(a.kernels,
+                       a.kernel_ns,
+                       a.kernel_threads,
+                       a.copied_bytes,
+                       a.tokens,
+                       a.paced_kernel_ns,
+                       a.paced_cpu_ns,
+                       a.cpu_ranges,
+                       a.slower_ranges),
+              std::tie(b.kernels,
+                       b.kernel_ns,
+                       b.kernel_threads,
+                       b.copied_bytes,
+                       b.tokens,
+                       b.paced_kernel_ns,
+                       b.paced_cpu_ns,
+                       b.cpu_ranges,
+                       b.slower_ranges));
+    for (const auto value : {&model::RankWork::kernel_pace,
+                             &model::RankWork::cpu_pace,
+                             &model::RankWork::sm_clock_hz,
+                             &model::RankWork::clock_limited}) {
       EXPECT_EQ(std::isnan(a.*value), std::isnan(b.*value));
       if (!std::isnan(b.*value)) {
         EXPECT_NEAR(a.*value, b.*value, 1e-12 * b.*value);
@@ -264,7 +346,8 @@ void expect_same(const model::Report& found, const model::Report& exact) {
   }
   const auto counts = [](const model::Report& report) {
     std::map<std::string_view, std::uint64_t> sums;
-    for (const model::Loss& loss : report.losses) sums[loss.kind.id()] += loss.count;
+    for (const model::Loss& loss : report.losses)
+      sums[loss.kind.id()] += loss.count;
     return sums;
   };
   EXPECT_EQ(counts(found), counts(exact));
@@ -272,15 +355,20 @@ void expect_same(const model::Report& found, const model::Report& exact) {
     std::map<std::string_view, std::string> texts;
     for (const model::Verdict& verdict : report.verdict)
       for (const char* kind : {"straggler", "uneven_work", "slow_gpu", "slow_host", "slow_link"})
-        if (verdict.kind == kind) texts[kind] = verdict.text;
+        if (verdict.kind == kind)
+          texts[kind] = verdict.text;
     return texts;
   };
   EXPECT_EQ(of_ranks(found), of_ranks(exact));
 }
 
 std::string text_of(const model::MemoryPart& part) {
-  return fmt::format("{} of {}{}: {} in {}; ", model::memory_use_name(part.use), part.owner,
-                     part.is_of_time ? "?" : "", part.bytes, part.blocks);
+  return fmt::format("{} of {}{}: {} in {}; ",
+                     model::memory_use_name(part.use),
+                     part.owner,
+                     part.is_of_time ? "?" : "",
+                     part.bytes,
+                     part.blocks);
 }
 
 /// All but the curve over time.
@@ -289,19 +377,32 @@ std::string text_of(const model::DeviceMemory& memory) {
       "process {} GPU {} {} {}: {} allocations, {} older, {} at the end, peak {}, reserved {} and "
       "{}, {} steps, {} "
       "owned; ",
-      memory.process, memory.device, memory.allocator, memory.sizes, memory.allocations,
-      memory.older_bytes, memory.end_bytes, memory.peak_bytes,
-      memory.peak_reserved_bytes.value_or(-1), memory.reserved_at_peak_bytes.value_or(-1),
-      memory.steps, memory.owned_share);
+      memory.process,
+      memory.device,
+      memory.allocator,
+      memory.sizes,
+      memory.allocations,
+      memory.older_bytes,
+      memory.end_bytes,
+      memory.peak_bytes,
+      memory.peak_reserved_bytes.value_or(-1),
+      memory.reserved_at_peak_bytes.value_or(-1),
+      memory.steps,
+      memory.owned_share);
   for (const auto* parts : {&memory.uses, &memory.parts})
-    for (const model::MemoryPart& part : *parts) text += text_of(part);
+    for (const model::MemoryPart& part : *parts)
+      text += text_of(part);
   if (const auto& growth = memory.growth)
-    text += fmt::format("grows by {} over {}, {}; ", growth->bytes_per_step, growth->steps,
-                        growth->owner);
+    text += fmt::format(
+        "grows by {} over {}, {}; ", growth->bytes_per_step, growth->steps, growth->owner);
   if (const auto& failure = memory.failure)
     text += fmt::format("{} asked for {} with {} in use, {} reserved, {} free, {} times",
-                        failure->owner, failure->asked_bytes, failure->in_use_bytes,
-                        failure->reserved_bytes, failure->free_bytes, failure->count);
+                        failure->owner,
+                        failure->asked_bytes,
+                        failure->in_use_bytes,
+                        failure->reserved_bytes,
+                        failure->free_bytes,
+                        failure->count);
   return text;
 }
 
@@ -309,7 +410,8 @@ std::vector<std::string> verdicts_on_memory(const model::Report& report) {
   std::vector<std::string> texts;
   for (const model::Verdict& verdict : report.verdict)
     for (const char* kind : {"out_of_memory", "memory_grows", "memory_fragmented", "peak_memory"})
-      if (verdict.kind == kind) texts.push_back(verdict.text);
+      if (verdict.kind == kind)
+        texts.push_back(verdict.text);
   return texts;
 }
 
@@ -344,7 +446,9 @@ TEST(Digests, SayWhoseTheMemoryIs) {
 
 TEST(Digests, SayWhatTheRecordingsSay) {
   for (const Plan& plan :
-       {Plan{}, Plan{.without = true}, Plan{.ranks = 7, .hosts = false, .without = true},
+       {Plan{},
+        Plan{.without = true},
+        Plan{.ranks = 7, .hosts = false, .without = true},
         Plan{.ranks = 2, .gpu = false, .hosts = false, .unlike = false},
         Plan{.hosts = false, .beside = 5, .paces = true},
         Plan{.steps = 40, .straggler = 9, .hosts = false, .messages = true, .paces = true},
@@ -352,7 +456,8 @@ TEST(Digests, SayWhatTheRecordingsSay) {
         Plan{.hosts = false, .messages = true},
         Plan{.ranks = 9, .steps = 150, .layers = 3, .straggler = 0, .hosts = false}}) {
     std::vector<std::uint32_t> order(plan.ranks);
-    for (std::uint32_t i = 0; i < plan.ranks; ++i) order[i] = i;
+    for (std::uint32_t i = 0; i < plan.ranks; ++i)
+      order[i] = i;
     const model::Report report = from_digest(merged(plan, order));
     expect_same(report, from_recordings(plan));
     if (plan.gpu) {
@@ -379,17 +484,20 @@ TEST(Digests, BringMessagesOfSeveralHostsToOneClock) {
   for (const model::PointToPoint& row : found.messages) {
     const model::PointToPoint& other = *rows.at({row.library, row.path, row.from, row.to});
     EXPECT_EQ(row.calls, other.calls);
-    for (const auto ns : {&model::PointToPoint::transfer_ns, &model::PointToPoint::late_sender_ns,
+    for (const auto ns : {&model::PointToPoint::transfer_ns,
+                          &model::PointToPoint::late_sender_ns,
                           &model::PointToPoint::late_receiver_ns})
-      EXPECT_NEAR(row.*ns, other.*ns,
+      EXPECT_NEAR(row.*ns,
+                  other.*ns,
                   2.0 * static_cast<double>(row.calls));  // to the nanosecond, each
   }
 }
 
 const model::Communication& of_steps(const model::Report& report) {
   const auto step =
-      std::find_if(report.regions.begin(), report.regions.end(),
-                   [](const model::Region& r) { return !r.process && r.path.back() == "step"; });
+      std::find_if(report.regions.begin(), report.regions.end(), [](const model::Region& r) {
+        return !r.process && r.path.back() == "step";
+      });
   return *step->communication;
 }
 
@@ -422,9 +530,11 @@ TEST(Digests, MergeInAnyOrderAndGroupingToTheSameBytes) {
 std::optional<Digest> side_by_side(const std::vector<std::string>& files) {
   std::vector<Reading> open(files.size());
   for (std::size_t i = 0; i < files.size(); ++i)
-    if (!open[i].open(files[i], "file")) return std::nullopt;
+    if (!open[i].open(files[i], "file"))
+      return std::nullopt;
   Merger merger;
-  if (!merger.add(open)) return std::nullopt;
+  if (!merger.add(open))
+    return std::nullopt;
   return merger.take();
 }
 
@@ -462,7 +572,8 @@ TEST(Digests, SayNothingOfWhatTheyLack) {
       return note.find(what) != std::string::npos;
     });
   };
-  for (const char* what : {"timelines", "single processes"}) EXPECT_TRUE(told(what)) << what;
+  for (const char* what : {"timelines", "single processes"})
+    EXPECT_TRUE(told(what)) << what;
 }
 
 TEST(Digests, OfNothingChangeNothing) {
@@ -475,8 +586,8 @@ TEST(Digests, OfNothingChangeNothing) {
   Digest read;
   ASSERT_TRUE(decode(*front, "merged", read));
   EXPECT_EQ(read.begin_ns, merged(plan, {0, 1}).begin_ns);
-  EXPECT_TRUE(std::any_of(read.losses.begin(), read.losses.end(),
-                          [](const RankLoss& loss) { return loss.rank == 7; }));
+  EXPECT_TRUE(std::any_of(
+      read.losses.begin(), read.losses.end(), [](const RankLoss& loss) { return loss.rank == 7; }));
 }
 
 TEST(Digests, AreReadAsTheyWereWritten) {
@@ -553,7 +664,8 @@ TEST(Digests, HoldNumbersOfEveryLength) {
 TEST(Digests, OfManyRanksWithoutGpuWorkAreReadBack) {
   Digest digest, read;
   digest.names = {""};
-  for (std::uint32_t rank = 0; rank < 100; ++rank) digest.works.push_back({.rank = rank});
+  for (std::uint32_t rank = 0; rank < 100; ++rank)
+    digest.works.push_back({.rank = rank});
   const auto file = encode(digest);
   ASSERT_TRUE(file);
   const auto decoded = decode(*file, "ranks", read);
@@ -572,15 +684,17 @@ TEST(Digests, ThinWhatIsTooMuchAndSayWhatRemains) {
   const model::Report found = from_digest(merged(plan, {0, 1, 2})), exact = from_recordings(plan);
   ASSERT_EQ(found.collectives.size(), 1u);
   EXPECT_EQ(found.collectives[0].calls, 3000);
-  EXPECT_NEAR(found.collectives[0].wait_ns * 2, exact.collectives[0].wait_ns,
+  EXPECT_NEAR(found.collectives[0].wait_ns * 2,
+              exact.collectives[0].wait_ns,
               0.02 * exact.collectives[0].wait_ns);
-  const auto step = std::find_if(found.regions.begin(), found.regions.end(),
+  const auto step = std::find_if(found.regions.begin(),
+                                 found.regions.end(),
                                  [](const model::Region& r) { return r.path.back() == "step"; });
   ASSERT_NE(step, found.regions.end());
   EXPECT_EQ(step->ranks->compared, 750);
   EXPECT_EQ(step->communication->calls, 18000);  // those that are kept stand for all
-  EXPECT_NEAR(step->communication->wait_ns, of_steps(exact).wait_ns,
-              0.02 * of_steps(exact).wait_ns);
+  EXPECT_NEAR(
+      step->communication->wait_ns, of_steps(exact).wait_ns, 0.02 * of_steps(exact).wait_ns);
   EXPECT_EQ(step->occurrences, 18000);
   EXPECT_TRUE(std::any_of(found.notes.begin(), found.notes.end(), [](const std::string& note) {
     return note.find("every 2nd call") != std::string::npos;
@@ -630,11 +744,13 @@ TEST(Digests, KeepTheSameMessagesAtBothEnds) {
   const model::Communication &a = of_steps(found), &b = of_steps(exact);
   EXPECT_NEAR(a.time_ns, b.time_ns, 0.02 * b.time_ns);
   EXPECT_NEAR(a.wait_ns, b.wait_ns, 0.02 * b.wait_ns);
-  EXPECT_NEAR(static_cast<double>(a.calls), static_cast<double>(b.calls),
+  EXPECT_NEAR(static_cast<double>(a.calls),
+              static_cast<double>(b.calls),
               0.05 * static_cast<double>(b.calls));
   const auto unmatched = [](const model::Report& report) {
     for (const model::Loss& loss : report.losses)
-      if (loss.kind.id() == "messages_unmatched") return static_cast<double>(loss.count);
+      if (loss.kind.id() == "messages_unmatched")
+        return static_cast<double>(loss.count);
     return 0.0;
   };
   EXPECT_EQ(unmatched(exact), 375);

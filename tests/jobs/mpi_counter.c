@@ -25,16 +25,19 @@ static struct {
 
 #define NEXT(name)                      \
   static __typeof__(&PMPI_##name) real; \
-  if (!real) *(void**)&real = dlsym(RTLD_NEXT, "PMPI_" #name)
+  if (!real)                            \
+  *(void**)&real = dlsym(RTLD_NEXT, "PMPI_" #name)
 
 static long long size_of(int count, MPI_Datatype type, int peer) {
   int size = 0;
-  if (peer == MPI_PROC_NULL) return -1;
+  if (peer == MPI_PROC_NULL)
+    return -1;
   PMPI_Type_size(type, &size);
   return (long long)count * size;
 }
 static void add(long long bytes) {
-  if (bytes < 0 || inside) return;
+  if (bytes < 0 || inside)
+    return;
   pthread_mutex_lock(&lock);
   ++messages;
   sent += bytes;
@@ -44,10 +47,12 @@ static void add(long long bytes) {
 static void called(const char* name, MPI_Comm comm, long long bytes) {
   int size = 0;
   PMPI_Comm_size(comm, &size);
-  if (size < 2) return;
+  if (size < 2)
+    return;
   pthread_mutex_lock(&lock);
   int i = 0;
-  while (collectives[i].name && strcmp(collectives[i].name, name) != 0) ++i;
+  while (collectives[i].name && strcmp(collectives[i].name, name) != 0)
+    ++i;
   collectives[i].name = name;
   ++collectives[i].calls;
   collectives[i].bytes += bytes;
@@ -55,46 +60,62 @@ static void called(const char* name, MPI_Comm comm, long long bytes) {
 }
 static void started(MPI_Request request) {
   for (int i = prepared_count; i-- > 0;) {
-    if (prepared[i].request != request) continue;
+    if (prepared[i].request != request)
+      continue;
     add(prepared[i].bytes);
     return;
   }
 }
 
-#define SEND(name)                                                                     \
-  int PMPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag, \
-                  MPI_Comm comm) {                                                     \
-    NEXT(name);                                                                        \
-    add(size_of(count, type, peer));                                                   \
-    return real(buffer, count, type, peer, tag, comm);                                 \
+#define SEND(name)                                                                          \
+  int PMPI_##name(                                                                          \
+      const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) { \
+    NEXT(name);                                                                             \
+    add(size_of(count, type, peer));                                                        \
+    return real(buffer, count, type, peer, tag, comm);                                      \
   }
 SEND(Send)
 SEND(Ssend)
 SEND(Rsend)
 SEND(Bsend)
-#define BEGIN(name)                                                                    \
-  int PMPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag, \
-                  MPI_Comm comm, MPI_Request* request) {                               \
-    NEXT(name);                                                                        \
-    add(size_of(count, type, peer));                                                   \
-    return real(buffer, count, type, peer, tag, comm, request);                        \
+#define BEGIN(name)                                             \
+  int PMPI_##name(const void* buffer,                           \
+                  int count,                                    \
+                  MPI_Datatype type,                            \
+                  int peer,                                     \
+                  int tag,                                      \
+                  MPI_Comm comm,                                \
+                  MPI_Request* request) {                       \
+    NEXT(name);                                                 \
+    add(size_of(count, type, peer));                            \
+    return real(buffer, count, type, peer, tag, comm, request); \
   }
 BEGIN(Isend)
 BEGIN(Issend)
 BEGIN(Irsend)
 BEGIN(Ibsend)
-#define PREPARE(name)                                                                  \
-  int PMPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag, \
-                  MPI_Comm comm, MPI_Request* request) {                               \
-    NEXT(name);                                                                        \
-    const int result = real(buffer, count, type, peer, tag, comm, request);            \
-    prepared[prepared_count].request = *request;                                       \
-    prepared[prepared_count++].bytes = size_of(count, type, peer);                     \
-    return result;                                                                     \
+#define PREPARE(name)                                                       \
+  int PMPI_##name(const void* buffer,                                       \
+                  int count,                                                \
+                  MPI_Datatype type,                                        \
+                  int peer,                                                 \
+                  int tag,                                                  \
+                  MPI_Comm comm,                                            \
+                  MPI_Request* request) {                                   \
+    NEXT(name);                                                             \
+    const int result = real(buffer, count, type, peer, tag, comm, request); \
+    prepared[prepared_count].request = *request;                            \
+    prepared[prepared_count++].bytes = size_of(count, type, peer);          \
+    return result;                                                          \
   }
 PREPARE(Send_init)
 PREPARE(Ssend_init)
-int PMPI_Recv_init(void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
+int PMPI_Recv_init(void* buffer,
+                   int count,
+                   MPI_Datatype type,
+                   int peer,
+                   int tag,
+                   MPI_Comm comm,
                    MPI_Request* request) {
   NEXT(Recv_init);
   const int result = real(buffer, count, type, peer, tag, comm, request);
@@ -109,19 +130,36 @@ int PMPI_Start(MPI_Request* request) {
 }
 int PMPI_Startall(int count, MPI_Request* requests) {
   NEXT(Startall);
-  for (int i = 0; i < count; ++i) started(requests[i]);
+  for (int i = 0; i < count; ++i)
+    started(requests[i]);
   return real(count, requests);
 }
-int PMPI_Sendrecv(const void* in, int in_count, MPI_Datatype in_type, int to, int in_tag, void* out,
-                  int out_count, MPI_Datatype out_type, int from, int out_tag, MPI_Comm comm,
+int PMPI_Sendrecv(const void* in,
+                  int in_count,
+                  MPI_Datatype in_type,
+                  int to,
+                  int in_tag,
+                  void* out,
+                  int out_count,
+                  MPI_Datatype out_type,
+                  int from,
+                  int out_tag,
+                  MPI_Comm comm,
                   MPI_Status* status) {
   NEXT(Sendrecv);
   add(size_of(in_count, in_type, to));
-  return real(in, in_count, in_type, to, in_tag, out, out_count, out_type, from, out_tag, comm,
-              status);
+  return real(
+      in, in_count, in_type, to, in_tag, out, out_count, out_type, from, out_tag, comm, status);
 }
-int PMPI_Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int to, int in_tag, int from,
-                          int out_tag, MPI_Comm comm, MPI_Status* status) {
+int PMPI_Sendrecv_replace(void* buffer,
+                          int count,
+                          MPI_Datatype type,
+                          int to,
+                          int in_tag,
+                          int from,
+                          int out_tag,
+                          MPI_Comm comm,
+                          MPI_Status* status) {
   NEXT(Sendrecv_replace);
   add(size_of(count, type, to));
   inside = 1;
@@ -137,22 +175,29 @@ int PMPI_Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int to, in
     return real arguments;                          \
   }
 COUNTED(Barrier, 0, (MPI_Comm comm), (comm))
-COUNTED(Bcast, size_of(n, t, 0), (void* b, int n, MPI_Datatype t, int root, MPI_Comm comm),
+COUNTED(Bcast,
+        size_of(n, t, 0),
+        (void* b, int n, MPI_Datatype t, int root, MPI_Comm comm),
         (b, n, t, root, comm))
-COUNTED(Reduce, size_of(n, t, 0),
+COUNTED(Reduce,
+        size_of(n, t, 0),
         (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm comm),
         (a, b, n, t, op, root, comm))
-COUNTED(Allreduce, size_of(n, t, 0),
+COUNTED(Allreduce,
+        size_of(n, t, 0),
         (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm),
         (a, b, n, t, op, comm))
-COUNTED(Iallreduce, size_of(n, t, 0),
+COUNTED(Iallreduce,
+        size_of(n, t, 0),
         (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm, MPI_Request* r),
         (a, b, n, t, op, comm, r))
 COUNTED(Ibarrier, 0, (MPI_Comm comm, MPI_Request* r), (comm, r))
-COUNTED(Alltoall, size_of(m, u, 0),
+COUNTED(Alltoall,
+        size_of(m, u, 0),
         (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm comm),
         (a, n, t, b, m, u, comm))
-COUNTED(Allgather, size_of(m, u, 0),
+COUNTED(Allgather,
+        size_of(m, u, 0),
         (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm comm),
         (a, n, t, b, m, u, comm))
 int PMPI_Win_fence(int assertion, MPI_Win window) {
@@ -171,8 +216,12 @@ int PMPI_Finalize(void) {
   if (out) {
     fprintf(out, "messages %lld\nbytes %lld\n", messages, sent);
     for (int i = 0; i < 64 && collectives[i].name; ++i)
-      fprintf(out, "%s %lld\n%s_bytes %lld\n", collectives[i].name, collectives[i].calls,
-              collectives[i].name, collectives[i].bytes);
+      fprintf(out,
+              "%s %lld\n%s_bytes %lld\n",
+              collectives[i].name,
+              collectives[i].calls,
+              collectives[i].name,
+              collectives[i].bytes);
     fclose(out);
   }
   return real();

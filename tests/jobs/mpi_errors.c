@@ -31,29 +31,33 @@ static void in_place(void) {
   }
   const int root = rank == 0;
   told("allgather", MPI_Allgather(MPI_IN_PLACE, 4, garbage(), all, 4, MPI_INT, MPI_COMM_WORLD));
-  told("allgatherv", MPI_Allgatherv(MPI_IN_PLACE, 4, MPI_DATATYPE_NULL, all, counts, places,
-                                    MPI_INT, MPI_COMM_WORLD));
+  told("allgatherv",
+       MPI_Allgatherv(
+           MPI_IN_PLACE, 4, MPI_DATATYPE_NULL, all, counts, places, MPI_INT, MPI_COMM_WORLD));
   told("allgatherv garbage",
        MPI_Allgatherv(MPI_IN_PLACE, 4, garbage(), all, counts, places, MPI_INT, MPI_COMM_WORLD));
   told("gather",
        root ? MPI_Gather(MPI_IN_PLACE, 4, MPI_DATATYPE_NULL, all, 4, MPI_INT, 0, MPI_COMM_WORLD)
             : MPI_Gather(one, 4, MPI_INT, NULL, 9, garbage(), 0, MPI_COMM_WORLD));
   told("gatherv",
-       root ? MPI_Gatherv(MPI_IN_PLACE, 4, garbage(), all, counts, places, MPI_INT, 0,
-                          MPI_COMM_WORLD)
+       root ? MPI_Gatherv(
+                  MPI_IN_PLACE, 4, garbage(), all, counts, places, MPI_INT, 0, MPI_COMM_WORLD)
             : MPI_Gatherv(one, 4, MPI_INT, NULL, nowhere, nowhere, garbage(), 0, MPI_COMM_WORLD));
   told("scatter",
        root ? MPI_Scatter(all, 4, MPI_INT, MPI_IN_PLACE, 4, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD)
             : MPI_Scatter(NULL, 9, garbage(), one, 4, MPI_INT, 0, MPI_COMM_WORLD));
   told("scatterv",
-       root ? MPI_Scatterv(all, counts, places, MPI_INT, MPI_IN_PLACE, 4, garbage(), 0,
-                           MPI_COMM_WORLD)
+       root ? MPI_Scatterv(
+                  all, counts, places, MPI_INT, MPI_IN_PLACE, 4, garbage(), 0, MPI_COMM_WORLD)
             : MPI_Scatterv(NULL, nowhere, nowhere, garbage(), one, 4, MPI_INT, 0, MPI_COMM_WORLD));
   told("alltoall", MPI_Alltoall(MPI_IN_PLACE, 1, garbage(), all, 1, MPI_INT, MPI_COMM_WORLD));
-  told("alltoallv", MPI_Alltoallv(MPI_IN_PLACE, nowhere, nowhere, garbage(), all, counts, places,
-                                  MPI_INT, MPI_COMM_WORLD));
-  told("reduce", MPI_Reduce(root ? MPI_IN_PLACE : one, root ? one : NULL, 4, MPI_INT, MPI_SUM, 0,
-                            MPI_COMM_WORLD));
+  told(
+      "alltoallv",
+      MPI_Alltoallv(
+          MPI_IN_PLACE, nowhere, nowhere, garbage(), all, counts, places, MPI_INT, MPI_COMM_WORLD));
+  told("reduce",
+       MPI_Reduce(
+           root ? MPI_IN_PLACE : one, root ? one : NULL, 4, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD));
 }
 
 /* Calls whose sizes stand elsewhere: a type for each rank, neighbours, requests that persist, that
@@ -70,10 +74,20 @@ static void further(void) {
     types[i] = MPI_INT;
   }
   MPI_Request request, other;
-  told("alltoallw", MPI_Alltoallw(MPI_IN_PLACE, nowhere, nowhere, NULL, all, counts, bytes, types,
-                                  MPI_COMM_WORLD));
-  told("ialltoallv", MPI_Ialltoallv(MPI_IN_PLACE, nowhere, nowhere, garbage(), all, counts, places,
-                                    MPI_INT, MPI_COMM_WORLD, &request));
+  told("alltoallw",
+       MPI_Alltoallw(
+           MPI_IN_PLACE, nowhere, nowhere, NULL, all, counts, bytes, types, MPI_COMM_WORLD));
+  told("ialltoallv",
+       MPI_Ialltoallv(MPI_IN_PLACE,
+                      nowhere,
+                      nowhere,
+                      garbage(),
+                      all,
+                      counts,
+                      places,
+                      MPI_INT,
+                      MPI_COMM_WORLD,
+                      &request));
   told("wait ialltoallv", MPI_Wait(&request, MPI_STATUS_IGNORE));
   told("reduce_scatter",
        MPI_Reduce_scatter(MPI_IN_PLACE, all, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
@@ -98,8 +112,9 @@ static void further(void) {
   told("free persistent", MPI_Request_free(&request) + MPI_Request_free(&other));
   MPI_Isend(all, 1, MPI_INT, next, 6, MPI_COMM_WORLD, &request);
   told("free on its way", MPI_Request_free(&request));
-  told("recv", MPI_Recv(all + 32, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
-                        MPI_STATUS_IGNORE));
+  told("recv",
+       MPI_Recv(
+           all + 32, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
   MPI_Message message;
   MPI_Isend(all, 1, MPI_INT, next, 7, MPI_COMM_WORLD, &request);
   told("mprobe", MPI_Mprobe(MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE));
@@ -117,10 +132,24 @@ static void between_groups(void) {
   MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 7, &both);
   const int root = rank == 0 ? MPI_ROOT : rank % 2 == 0 ? MPI_PROC_NULL : 0;
   told("bcast between", MPI_Bcast(one, 4, MPI_INT, root, both));
-  told("gather between", MPI_Gather(one, 4, root == 0 ? MPI_INT : garbage(), all, 4,
-                                    root == MPI_ROOT ? MPI_INT : garbage(), root, both));
-  told("scatter between", MPI_Scatter(all, 4, root == MPI_ROOT ? MPI_INT : garbage(), one, 4,
-                                      root == 0 ? MPI_INT : garbage(), root, both));
+  told("gather between",
+       MPI_Gather(one,
+                  4,
+                  root == 0 ? MPI_INT : garbage(),
+                  all,
+                  4,
+                  root == MPI_ROOT ? MPI_INT : garbage(),
+                  root,
+                  both));
+  told("scatter between",
+       MPI_Scatter(all,
+                   4,
+                   root == MPI_ROOT ? MPI_INT : garbage(),
+                   one,
+                   4,
+                   root == 0 ? MPI_INT : garbage(),
+                   root,
+                   both));
   MPI_Comm again;
   told("dup between", MPI_Comm_dup(both, &again));
   told("barrier between", MPI_Barrier(again));

@@ -29,8 +29,8 @@ static void swap_blocking(MPI_Comm comm, int from, int to, char* in, char* out) 
       MPI_Wait(&request, MPI_STATUS_IGNORE);
       break;
     case 2:
-      MPI_Sendrecv(out, count, MPI_INT, to, tag, in, MOST, MPI_CHAR, from, tag, comm,
-                   MPI_STATUS_IGNORE);
+      MPI_Sendrecv(
+          out, count, MPI_INT, to, tag, in, MOST, MPI_CHAR, from, tag, comm, MPI_STATUS_IGNORE);
       break;
     case 3:
       MPI_Sendrecv_replace(in, count, MPI_INT, to, tag, from, tag, comm, MPI_STATUS_IGNORE);
@@ -53,7 +53,8 @@ static void swap_blocking(MPI_Comm comm, int from, int to, char* in, char* out) 
         MPI_Probe(from, tag, comm, &status);
         MPI_Recv(in, MOST, MPI_CHAR, from, MPI_ANY_TAG, comm, &status);
       }
-      for (int flag = 0; !flag;) MPI_Test(&request, &flag, &status);
+      for (int flag = 0; !flag;)
+        MPI_Test(&request, &flag, &status);
     }
   }
 }
@@ -65,8 +66,13 @@ static void swap_begun(MPI_Comm comm, const int* peers, int n, char* in, char* o
   int indexes[32], begun = 0, index, known, flag;
   const int tag = 10 + (int)draw(3), any = (int)draw(3) == 0, count = 1 + (int)draw(900);
   for (int i = 0; i < n; ++i)
-    MPI_Irecv(in + i * 4000, 4000, MPI_CHAR, any && peers[i] >= 0 ? MPI_ANY_SOURCE : peers[i], tag,
-              comm, &all[begun++]);
+    MPI_Irecv(in + i * 4000,
+              4000,
+              MPI_CHAR,
+              any && peers[i] >= 0 ? MPI_ANY_SOURCE : peers[i],
+              tag,
+              comm,
+              &all[begun++]);
   for (int i = 0; i < n; ++i) {
     if ((i + rank) % 3 == 0)
       MPI_Send(out, count, MPI_INT, peers[i], tag, comm);
@@ -76,26 +82,31 @@ static void swap_begun(MPI_Comm comm, const int* peers, int n, char* in, char* o
   switch (draw(6)) {
     case 0: MPI_Waitall(begun, all, MPI_STATUSES_IGNORE); break;
     case 1:
-      for (int i = 0; i < begun; ++i) MPI_Waitany(begun, all, &index, &statuses[0]);
+      for (int i = 0; i < begun; ++i)
+        MPI_Waitany(begun, all, &index, &statuses[0]);
       break;
     case 2:
       for (int left = begun; left > 0; left -= known) {
         MPI_Waitsome(begun, all, &known, indexes, statuses);
-        if (known == MPI_UNDEFINED) break;
+        if (known == MPI_UNDEFINED)
+          break;
       }
       break;
     case 3:
       for (int left = begun; left > 0; left -= known) {
         MPI_Testsome(begun, all, &known, indexes, MPI_STATUSES_IGNORE);
-        if (known == MPI_UNDEFINED) break;
+        if (known == MPI_UNDEFINED)
+          break;
       }
       break;
     case 4:
-      do MPI_Testall(begun, all, &flag, statuses);
+      do
+        MPI_Testall(begun, all, &flag, statuses);
       while (!flag);
       break;
     default:
-      do MPI_Testany(begun, all, &index, &flag, MPI_STATUS_IGNORE);
+      do
+        MPI_Testany(begun, all, &index, &flag, MPI_STATUS_IGNORE);
       while (!flag || index != MPI_UNDEFINED);
   }
 }
@@ -108,11 +119,14 @@ static void swap_persistent(MPI_Comm comm, const int* peers, int n, char* in, ch
   for (int i = 0; i < n; ++i)
     MPI_Send_init(out, 100 * (i + 1), MPI_CHAR, peers[i], 20, comm, &all[n + i]);
   for (int round = 0; round < rounds; ++round) {
-    if (together) MPI_Startall(2 * n, all);
-    for (int i = 0; i < 2 * n && !together; ++i) MPI_Start(&all[i]);
+    if (together)
+      MPI_Startall(2 * n, all);
+    for (int i = 0; i < 2 * n && !together; ++i)
+      MPI_Start(&all[i]);
     MPI_Waitall(2 * n, all, MPI_STATUSES_IGNORE);
   }
-  for (int i = 0; i < 2 * n; ++i) MPI_Request_free(&all[i]);
+  for (int i = 0; i < 2 * n; ++i)
+    MPI_Request_free(&all[i]);
 }
 
 static void swap_odd(MPI_Comm comm, int from, int to, char* in, char* out) {
@@ -128,8 +142,10 @@ static void swap_odd(MPI_Comm comm, int from, int to, char* in, char* out) {
       MPI_Wait(&request, &status);
       break;
     case 1: /* more at once than a page of them */
-      for (int i = 0; i < 1500; ++i) MPI_Irecv(in + i, 1, MPI_CHAR, from, 30, comm, &many[i]);
-      for (int i = 0; i < 1500; ++i) MPI_Isend(out, 1, MPI_CHAR, to, 30, comm, &many[1500 + i]);
+      for (int i = 0; i < 1500; ++i)
+        MPI_Irecv(in + i, 1, MPI_CHAR, from, 30, comm, &many[i]);
+      for (int i = 0; i < 1500; ++i)
+        MPI_Isend(out, 1, MPI_CHAR, to, 30, comm, &many[1500 + i]);
       MPI_Waitall(3000, many, MPI_STATUSES_IGNORE);
       break;
     case 2: /* to itself */
@@ -200,7 +216,8 @@ static void collect(void) {
     MPI_Barrier(MPI_COMM_SELF);
     MPI_Allreduce(MPI_IN_PLACE, numbers, 7, MPI_INT, MPI_SUM, alone);
   }
-  if (alone != MPI_COMM_NULL) MPI_Comm_free(&alone);
+  if (alone != MPI_COMM_NULL)
+    MPI_Comm_free(&alone);
   MPI_Barrier(shared);
   MPI_Comm_free(&shared);
   MPI_Type_free(&columns);
@@ -222,7 +239,8 @@ int main(int argc, char** argv) {
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
   MPI_Comm_dup(grid, &copy);
   int peers[6], half_rank, half_size;
-  for (int i = 0; i < 3; ++i) MPI_Cart_shift(grid, i, 1, &peers[2 * i], &peers[2 * i + 1]);
+  for (int i = 0; i < 3; ++i)
+    MPI_Cart_shift(grid, i, 1, &peers[2 * i], &peers[2 * i + 1]);
   MPI_Comm_rank(half, &half_rank);
   MPI_Comm_size(half, &half_size);
   for (int step = 0; step < 40; ++step) {
@@ -238,21 +256,26 @@ int main(int argc, char** argv) {
       case 1: swap_begun(copy, peers, 6, in, out); break;
       case 2: swap_persistent(grid, peers, 6, in, out); break;
       case 3:
-        swap_blocking(half, (half_rank + half_size - 1) % half_size, (half_rank + 1) % half_size,
-                      in, out);
+        swap_blocking(
+            half, (half_rank + half_size - 1) % half_size, (half_rank + 1) % half_size, in, out);
         break;
       default: swap_odd(MPI_COMM_WORLD, (rank + size - 1) % size, (rank + 1) % size, in, out);
     }
     nvtxRangePop();
   }
-  for (int i = 0; i < 3; ++i) collect();
+  for (int i = 0; i < 3; ++i)
+    collect();
   if (threads > 0) {
     pthread_t running[16];
     MPI_Comm own[16];
-    for (int i = 0; i < threads; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &own[i]);
-    for (int i = 0; i < threads; ++i) pthread_create(&running[i], NULL, of_thread, &own[i]);
-    for (int i = 0; i < threads; ++i) pthread_join(running[i], NULL);
-    for (int i = 0; i < threads; ++i) MPI_Comm_free(&own[i]);
+    for (int i = 0; i < threads; ++i)
+      MPI_Comm_dup(MPI_COMM_WORLD, &own[i]);
+    for (int i = 0; i < threads; ++i)
+      pthread_create(&running[i], NULL, of_thread, &own[i]);
+    for (int i = 0; i < threads; ++i)
+      pthread_join(running[i], NULL);
+    for (int i = 0; i < threads; ++i)
+      MPI_Comm_free(&own[i]);
   }
   MPI_Comm_free(&copy);
   MPI_Comm_free(&half);

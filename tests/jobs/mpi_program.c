@@ -34,16 +34,19 @@ static struct place* mine;
 /* In front of the C library's. */
 int clock_gettime(clockid_t clock, struct timespec* out) {
   static int (*next)(clockid_t, struct timespec*);
-  if (next == NULL) next = (int (*)(clockid_t, struct timespec*))dlsym(RTLD_NEXT, "clock_gettime");
+  if (next == NULL)
+    next = (int (*)(clockid_t, struct timespec*))dlsym(RTLD_NEXT, "clock_gettime");
   const int done = next(clock, out);
-  if (mine != NULL && syscall(SYS_gettid) == getpid()) atomic_fetch_add(&mine->readings, 1);
+  if (mine != NULL && syscall(SYS_gettid) == getpid())
+    atomic_fetch_add(&mine->readings, 1);
   return done;
 }
 
 static void meet(int rank) {
   const char* path = getenv("MEETING");
   const int file = path == NULL || rank >= kRanks ? -1 : open(path, O_RDWR);
-  if (file < 0) return;
+  if (file < 0)
+    return;
   places = mmap(NULL, kRanks * sizeof *places, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   mine = &places[rank];
@@ -51,7 +54,8 @@ static void meet(int rank) {
 
 /* Right before a call: rank 1 may wait until it has begun. */
 static void arrive(void) {
-  if (mine == NULL) return;
+  if (mine == NULL)
+    return;
   atomic_store(&mine->readings, 0);
   atomic_fetch_add(&mine->arrivals, 1);
 }
@@ -60,13 +64,15 @@ static void arrive(void) {
 static void begun(int rank, int n) {
   while (places != NULL) {
     const int arrivals = atomic_load(&places[rank].arrivals);
-    if (arrivals > n || (arrivals == n && atomic_load(&places[rank].readings) > 0)) return;
+    if (arrivals > n || (arrivals == n && atomic_load(&places[rank].readings) > 0))
+      return;
     usleep(500);
   }
 }
 
 static void late(int rank) {
-  if (rank != 1) return;
+  if (rank != 1)
+    return;
   nvtxRangePushA("straggle");
   usleep(20000);
   nvtxRangePop();
@@ -76,7 +82,8 @@ static void late(int rank) {
  * time. */
 static void last(int rank, int size, int n) {
   for (int other = 0; other < size && rank == 1; ++other)
-    if (other != 1) begun(other, n);
+    if (other != 1)
+      begun(other, n);
   late(rank);
 }
 
@@ -93,8 +100,18 @@ static void messages(int rank, int size) {
     MPI_Barrier(MPI_COMM_WORLD);
     late(rank);
     nvtxRangePushA("ring");
-    MPI_Sendrecv(out, sizeof out, MPI_CHAR, next, 3, in, sizeof in, MPI_CHAR, before, 3,
-                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out,
+                 sizeof out,
+                 MPI_CHAR,
+                 next,
+                 3,
+                 in,
+                 sizeof in,
+                 MPI_CHAR,
+                 before,
+                 3,
+                 MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
     nvtxRangePop();
     nvtxRangePushA("ask");
     for (int i = 1; i < size && rank == 0; ++i) {
@@ -108,17 +125,26 @@ static void messages(int rank, int size) {
     }
     nvtxRangePop();
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 1) begun(0, 2 * step + 1);
+    if (rank == 1)
+      begun(0, 2 * step + 1);
     late(rank);
     nvtxRangePushA("pass");
-    if (rank == 0) arrive();
-    if (rank == 1) MPI_Send(out, sizeof out, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
-    if (rank == 0) MPI_Recv(in, sizeof in, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (rank == 0) arrive();
-    if (rank == 0) MPI_Send(out, sizeof out, MPI_CHAR, 1, 2, MPI_COMM_WORLD);
-    if (rank == 1) begun(0, 2 * step + 2);
-    if (rank == 1) usleep(20000);
-    if (rank == 1) MPI_Recv(in, sizeof in, MPI_CHAR, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 0)
+      arrive();
+    if (rank == 1)
+      MPI_Send(out, sizeof out, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+    if (rank == 0)
+      MPI_Recv(in, sizeof in, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 0)
+      arrive();
+    if (rank == 0)
+      MPI_Send(out, sizeof out, MPI_CHAR, 1, 2, MPI_COMM_WORLD);
+    if (rank == 1)
+      begun(0, 2 * step + 2);
+    if (rank == 1)
+      usleep(20000);
+    if (rank == 1)
+      MPI_Recv(in, sizeof in, MPI_CHAR, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     nvtxRangePop();
   }
   MPI_Comm_free(&turned);
@@ -144,7 +170,8 @@ static void requests(int rank, int size) {
       int index;
       for (int i = 0; i < size - 1; ++i)
         MPI_Irecv(room[i], 1024, MPI_CHAR, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &all[i]);
-      for (int i = 0; i < size - 1; ++i) MPI_Waitany(size - 1, all, &index, MPI_STATUS_IGNORE);
+      for (int i = 0; i < size - 1; ++i)
+        MPI_Waitany(size - 1, all, &index, MPI_STATUS_IGNORE);
       MPI_Irecv(room[0], 1024, MPI_CHAR, 1, 77, MPI_COMM_WORLD, &all[0]);
       MPI_Cancel(&all[0]);
       MPI_Wait(&all[0], MPI_STATUS_IGNORE);
@@ -158,7 +185,8 @@ static void requests(int rank, int size) {
     nvtxRangePushA("poll");
     if (rank == 0) {
       MPI_Irecv(in, sizeof in, MPI_CHAR, 1, 5, MPI_COMM_WORLD, &all[0]);
-      for (int flag = 0; !flag; usleep(100)) MPI_Test(&all[0], &flag, MPI_STATUS_IGNORE);
+      for (int flag = 0; !flag; usleep(100))
+        MPI_Test(&all[0], &flag, MPI_STATUS_IGNORE);
     }
     if (rank == 1) {
       MPI_Issend(out, 512, MPI_CHAR, 0, 5, MPI_COMM_WORLD, &all[0]);
@@ -186,7 +214,8 @@ static void persistent(int rank, int size) {
   MPI_Send_init(out, 1000, MPI_CHAR, next, 9, MPI_COMM_WORLD, &all[1]);
   for (int step = 0; step < 6; ++step) {
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 1) begun(2, step + 1);
+    if (rank == 1)
+      begun(2, step + 1);
     late(rank);
     nvtxRangePushA("started");
     if (step % 2 == 0) {
@@ -196,7 +225,8 @@ static void persistent(int rank, int size) {
     } else {
       MPI_Start(&all[0]);
       MPI_Start(&all[1]);
-      for (int flag = 0; !flag; usleep(100)) MPI_Test(&all[1], &flag, MPI_STATUS_IGNORE);
+      for (int flag = 0; !flag; usleep(100))
+        MPI_Test(&all[1], &flag, MPI_STATUS_IGNORE);
       arrive();
       MPI_Wait(&all[0], MPI_STATUS_IGNORE);
       MPI_Wait(&all[0], MPI_STATUS_IGNORE); /* of one that is not under way: nothing */
@@ -266,8 +296,10 @@ int main(int argc, char** argv) {
       usleep(strcmp(how, "late") == 0 ? 500000 : 20000);
       nvtxRangePop();
     }
-    if (strcmp(how, "die") == 0 && rank == 2 && step == 4) raise(SIGKILL);
-    if (strcmp(how, "hang") == 0 && rank == 1 && step == 2) sleep(600);
+    if (strcmp(how, "die") == 0 && rank == 2 && step == 4)
+      raise(SIGKILL);
+    if (strcmp(how, "hang") == 0 && rank == 1 && step == 2)
+      sleep(600);
     nvtxRangePushA("reduce");
     MPI_Allreduce(in, out, 1024, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     nvtxRangePop();

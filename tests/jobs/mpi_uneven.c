@@ -5,7 +5,8 @@
 
 static double sum_of_inverses(long count) {
   double sum = 0;
-  for (long i = 1; i < count; ++i) sum += 1.0 / (double)i;
+  for (long i = 1; i < count; ++i)
+    sum += 1.0 / (double)i;
   return sum;
 }
 
@@ -28,10 +29,12 @@ int main(int argc, char** argv) {
   double all = 0;
   for (int step = 0; step < 10; ++step) {
     double own = work_on_own_cells();
-    if (rank == ranks - 1) own += work_on_cells_of_all();
+    if (rank == ranks - 1)
+      own += work_on_cells_of_all();
     MPI_Allreduce(&own, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   }
-  if (rank == 0) printf("%.6f\n", all);
+  if (rank == 0)
+    printf("%.6f\n", all);
   MPI_Finalize();
   return 0;
 }

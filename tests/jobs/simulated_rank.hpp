@@ -27,7 +27,9 @@ struct Plan {
       false;  ///< kernels of rank 1 take longer; ranks wait for the GPU; rank 0 samples all clocks
 };
 
-inline void give(model::Session& session, std::uint32_t range, std::string_view name,
+inline void give(model::Session& session,
+                 std::uint32_t range,
+                 std::string_view name,
                  std::uint64_t bits) {
   session.payload_fields.push_back(
       {range, session.strings.intern(name), model::PayloadType::kUint64, bits});
@@ -35,38 +37,49 @@ inline void give(model::Session& session, std::uint32_t range, std::string_view 
 
 /// Messages around the ring of ranks, of every kind: blocking, begun and completed later, both at
 /// once, NCCL's in a group. Returns their end.
-inline std::int64_t exchange(SessionBuilder& b, const Plan& plan, std::uint32_t rank,
-                             std::uint32_t step, std::uint32_t thread, std::uint32_t stream,
-                             std::int64_t at, std::mt19937& random) {
+inline std::int64_t exchange(SessionBuilder& b,
+                             const Plan& plan,
+                             std::uint32_t rank,
+                             std::uint32_t step,
+                             std::uint32_t thread,
+                             std::uint32_t stream,
+                             std::int64_t at,
+                             std::mt19937& random) {
   const auto jitter = [&random](int most) {
     return static_cast<std::int64_t>(random() % static_cast<unsigned>(most));
   };
   const std::uint32_t next = (rank + 1) % plan.ranks, last = (rank + plan.ranks - 1) % plan.ranks;
-  const auto call = [&](std::string_view name, std::int64_t length,
+  const auto call = [&](std::string_view name,
+                        std::int64_t length,
                         std::initializer_list<std::pair<const char*, std::uint32_t>> said,
                         std::string_view domain = "MPI") {
     const std::uint32_t range = b.range(thread, name, at, at + length, domain);
     give(b.session, range, std::string(domain) + " communicator ID", 9);
-    for (const auto& [field, value] : said) give(b.session, range, field, value);
+    for (const auto& [field, value] : said)
+      give(b.session, range, field, value);
     at += length + 100;
   };
   const char *const peer = "Peer rank", *const tag = "Tag", *const bytes = "Message size [bytes]",
                     *const request = "Request", *const source = "Source rank",
                     *const source_tag = "Source tag", *const completed = "Completed request";
   b.range(thread, step % 2 == 0 ? "halo" : "ring", at, at + 90'000);
-  if (step == 0) call("MPI_Comm_dup", 100, {{"No. of ranks", plan.ranks}, {"Rank", rank}});
+  if (step == 0)
+    call("MPI_Comm_dup", 100, {{"No. of ranks", plan.ranks}, {"Rank", rank}});
   if (step % 2 == 0) {
     call("MPI_Irecv", 200, {{peer, last}, {tag, 1}, {request, 2 * step + 1}});
-    call("MPI_Isend", 200 + jitter(900),
+    call("MPI_Isend",
+         200 + jitter(900),
          {{peer, next}, {tag, 1}, {bytes, 4096}, {request, 2 * step + 2}});
-    call("MPI_Waitall", 2000 + jitter(9000),
+    call("MPI_Waitall",
+         2000 + jitter(9000),
          {{completed, 2 * step + 2},
           {completed, 2 * step + 1},
           {source, last},
           {source_tag, 1},
           {bytes, 4096}});
   } else {
-    call("MPI_Sendrecv", 3000 + jitter(9000),
+    call("MPI_Sendrecv",
+         3000 + jitter(9000),
          {{peer, next}, {tag, 2}, {bytes, 100}, {source, last}, {source_tag, 2}});
     if (rank % 2 == 0 && next != 0)
       call("MPI_Send", 500 + jitter(5000), {{peer, next}, {tag, 3}, {bytes, 1 << 20}});
@@ -75,12 +88,17 @@ inline std::int64_t exchange(SessionBuilder& b, const Plan& plan, std::uint32_t 
     if (rank == 0 && step % 8 == 1)
       call("MPI_Send", 300, {{peer, next}, {tag, 7}, {bytes, 8}});  // nobody receives it
   }
-  if (!plan.gpu) return at;
+  if (!plan.gpu)
+    return at;
   call("ncclSend", 100, {{peer, next}, {bytes, 1 << 16}}, "NCCL");
   call("ncclRecv", 100, {{peer, last}, {bytes, 1 << 16}}, "NCCL");
   const std::int64_t begins = at + jitter(5000);
-  b.kernel(b.launch(thread, at, at + 50), "ncclDevKernel_SendRecv", begins,
-           begins + 4000 + jitter(20'000), stream, 2);
+  b.kernel(b.launch(thread, at, at + 50),
+           "ncclDevKernel_SendRecv",
+           begins,
+           begins + 4000 + jitter(20'000),
+           stream,
+           2);
   return at + 30'000;
 }
 
@@ -108,14 +126,17 @@ inline void allocate(model::Session& session, std::uint32_t rank, std::uint32_t 
     add(session.begin_ns, model::kOpen, (8 + rank) * kMiB)->older = true;
     std::uint64_t reserved = (8 + rank) * kMiB;
     for (const model::Range& range : ranges) {
-      if (range.thread != thread || session.strings.view(range.name) != "step") continue;
+      if (range.thread != thread || session.strings.view(range.name) != "step")
+        continue;
       const std::int64_t middle_ns = range.start_ns + (range.end_ns - range.start_ns) / 2;
       add(range.start_ns + 2000, middle_ns, (1 + rank) * kMiB + 512 * device);
       reserved += 2 * kMiB;
-      if (rank == 2) add(middle_ns, model::kOpen, kMiB);
+      if (rank == 2)
+        add(middle_ns, model::kOpen, kMiB);
       session.allocators.reserved.push_back({range.start_ns + 1000, reserved, number});
     }
-    if (rank != 2 || device != 1) continue;
+    if (rank != 2 || device != 1)
+      continue;
     model::FailedAllocation& failure = session.allocators.failures.emplace_back();
     failure.at_ns = session.end_ns - 1000;
     failure.bytes = 4096 * kMiB;
@@ -165,8 +186,12 @@ inline model::Session recording(Plan plan, std::uint32_t rank) {
           const std::uint32_t call = b.launch(thread, launched, launched + 400 + jitter(100));
           const std::int64_t ends = launched + 2600 + jitter(400) + slower,
                              begins = launched + 2000 + jitter(300);
-          b.kernel(call, k == 2 ? "gemm<" + std::to_string(layer % 2) + ">" : "relu", begins, ends,
-                   stream, 1 + static_cast<std::uint32_t>(k));
+          b.kernel(call,
+                   k == 2 ? "gemm<" + std::to_string(layer % 2) + ">" : "relu",
+                   begins,
+                   ends,
+                   stream,
+                   1 + static_cast<std::uint32_t>(k));
         }
       }
       at += length;
@@ -183,10 +208,14 @@ inline model::Session recording(Plan plan, std::uint32_t rank) {
     }
     for (int k = 0; plan.gpu && k < plan.beside; ++k) {
       const std::int64_t begins = at + k * 400'000 / plan.beside;
-      b.kernel(b.launch(thread, at - 300, at - 100), "late", begins, begins + 10'000 + jitter(9000),
+      b.kernel(b.launch(thread, at - 300, at - 100),
+               "late",
+               begins,
+               begins + 10'000 + jitter(9000),
                stream);
     }
-    if (plan.messages) at = exchange(b, plan, rank, step, thread, stream, at, mine);
+    if (plan.messages)
+      at = exchange(b, plan, rank, step, thread, stream, at, mine);
     meet += 600'000 + static_cast<std::int64_t>(random() % 5000);
     const std::uint32_t call = b.range(thread, "MPI_Allreduce", at, meet, "MPI");
     give(b.session, call, "MPI communicator ID", 1);
@@ -213,26 +242,32 @@ inline model::Session recording(Plan plan, std::uint32_t rank) {
     samples.metrics[1].name = "clock_limited";
     samples.metrics[1].values = limited;
   }
-  if (!plan.gpu) b.range(thread, "on a CPU", at, at + 3000), at += 4000;
+  if (!plan.gpu)
+    b.range(thread, "on a CPU", at, at + 3000), at += 4000;
   if (plan.unlike && rank % 2 == 1) {
     const std::uint32_t other = b.thread(process, 5000 + rank);
     for (int i = 0; i < 9; ++i) {
       b.range(other, "load", zero + i * 50'000, zero + i * 50'000 + 30'000 + jitter(5000), "data");
       b.range(other, "decode", zero + i * 50'000 + 100, zero + i * 50'000 + 9000, "data");
-      b.range(other, "prefetch", zero + i * 50'000, zero + i * 50'000 + 200'000, "",
+      b.range(other,
+              "prefetch",
+              zero + i * 50'000,
+              zero + i * 50'000 + 200'000,
+              "",
               model::RangeKind::kStartEnd);
     }
     b.range(other, "never ends", zero + 900'000, model::kOpen);
     if (plan.gpu)
-      b.kernel(b.launch(other, zero + 100, zero + 200), "outside", zero + 3000, zero + 4000,
-               stream);
+      b.kernel(
+          b.launch(other, zero + 100, zero + 200), "outside", zero + 3000, zero + 4000, stream);
     b.session.losses.push_back({"cut_name", 2, "two names"});
   }
   b.session.begin_ns = zero;
   b.session.end_ns = std::max(b.session.end_ns, at);
   b.session.processes.back().start_ns = zero;
   b.session.processes.back().end_ns = b.session.end_ns;
-  if (plan.memory && rank % 4 != 3) allocate(b.session, rank, thread);
+  if (plan.memory && rank % 4 != 3)
+    allocate(b.session, rank, thread);
   return std::move(b.session);
 }
 

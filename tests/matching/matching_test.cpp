@@ -40,13 +40,15 @@ std::unique_ptr<Plan, Release> plan_of(const std::string& expression,
   request.ranges.include = {{expression, {}}};
   auto parsed = model::RangeExpression::parse(expression);
   if (!parsed) {
-    if (refusal != nullptr) *refusal = base::to_string(parsed.error());
+    if (refusal != nullptr)
+      *refusal = base::to_string(parsed.error());
     return nullptr;
   }
   request.ranges.include[0].forms.push_back(std::move(*parsed));
   const auto text = collect::native::counter_plan(request);
   if (!text) {
-    if (refusal != nullptr) *refusal = base::to_string(text.error());
+    if (refusal != nullptr)
+      *refusal = base::to_string(text.error());
     return nullptr;
   }
   std::unique_ptr<Plan, Release> plan(new Plan{});
@@ -58,9 +60,10 @@ std::unique_ptr<Plan, Release> plan_of(const std::string& expression,
 
 bool library(const Plan& plan, const Stack& stack) {
   std::vector<Piece> pieces;
-  for (const std::string& name : stack.names) pieces.push_back({name.data(), name.size()});
-  return matches_stack(plan.include[0], {stack.domain.data(), stack.domain.size()}, pieces.data(),
-                       pieces.size());
+  for (const std::string& name : stack.names)
+    pieces.push_back({name.data(), name.size()});
+  return matches_stack(
+      plan.include[0], {stack.domain.data(), stack.domain.size()}, pieces.data(), pieces.size());
 }
 
 bool model(const model::RangeExpression& expression, const Stack& stack) {
@@ -70,7 +73,8 @@ bool model(const model::RangeExpression& expression, const Stack& stack) {
 
 /// The rule of ncu, by trying every place of every name: `at[i]` is where name i of the expression
 /// stands.
-bool brute_force(const model::RangeExpression::Parts& parts, const Stack& stack,
+bool brute_force(const model::RangeExpression::Parts& parts,
+                 const Stack& stack,
                  std::vector<std::size_t>& at) {
   using Kind = model::RangeExpression::Element::Kind;
   const std::size_t i = at.size();
@@ -78,7 +82,8 @@ bool brute_force(const model::RangeExpression::Parts& parts, const Stack& stack,
   if (i == elements.size()) {
     const bool one_above = elements.back().kind == Kind::kOne;
     std::size_t last = i;
-    while (elements[last - 1].kind != Kind::kName) --last;
+    while (elements[last - 1].kind != Kind::kName)
+      --last;
     return one_above ? at[last - 1] + 2 == stack.names.size()
                      : !parts.top || at[last - 1] + 1 == stack.names.size();
   }
@@ -89,19 +94,25 @@ bool brute_force(const model::RangeExpression::Parts& parts, const Stack& stack,
   const bool gap = i > 0 && elements[i - 1].kind != Kind::kName;
   const std::size_t before = i - (gap ? 2 : 1);
   for (std::size_t p = 0; p < stack.names.size(); ++p) {
-    if (stack.names[p] != elements[i].text) continue;
-    if (std::find(stack.names.begin() + static_cast<std::ptrdiff_t>(p) + 1, stack.names.end(),
+    if (stack.names[p] != elements[i].text)
+      continue;
+    if (std::find(stack.names.begin() + static_cast<std::ptrdiff_t>(p) + 1,
+                  stack.names.end(),
                   elements[i].text) != stack.names.end() &&
         !(i == 0 && parts.bottom && p == 0))
       continue;  // a literal name is its topmost occurrence, or the one that an anchor asks for
-    if (i == 0 && parts.bottom && p != 0) continue;
-    if (i > 0 && !gap && p != at[before] + 1) continue;
-    if (gap && elements[i - 1].kind == Kind::kOne && p != at[before] + 2) continue;
+    if (i == 0 && parts.bottom && p != 0)
+      continue;
+    if (i > 0 && !gap && p != at[before] + 1)
+      continue;
+    if (gap && elements[i - 1].kind == Kind::kOne && p != at[before] + 2)
+      continue;
     if (gap && elements[i - 1].kind == Kind::kAny && p <= at[before] &&
         !(p == at[before] && elements[i].text == elements[before].text))
       continue;
     at.push_back(p);
-    if (brute_force(parts, stack, at)) return true;
+    if (brute_force(parts, stack, at))
+      return true;
     at.pop_back();
   }
   return false;
@@ -113,9 +124,11 @@ void expect_same(const std::string& text, const Stack& stack) {
   const auto plan = plan_of(text);
   ASSERT_NE(plan, nullptr) << text;
   std::string shown = stack.domain + "@";
-  for (const std::string& name : stack.names) shown += name + "/";
+  for (const std::string& name : stack.names)
+    shown += name + "/";
   EXPECT_EQ(library(*plan, stack), model(*expression, stack)) << text << " against " << shown;
-  if (expression->parts().regex || expression->parts().domain.value_or("") != stack.domain) return;
+  if (expression->parts().regex || expression->parts().domain.value_or("") != stack.domain)
+    return;
   std::vector<std::size_t> at;
   EXPECT_EQ(model(*expression, stack), brute_force(expression->parts(), stack, at))
       << text << " against " << shown;
@@ -144,14 +157,17 @@ TEST(Matching, EveryStackAgainstEveryShapeOfExpression) {
   }
   std::size_t compared = 0;
   for (const std::string& text : expressions) {
-    if (!model::RangeExpression::parse(text)) continue;  // grammar: range_expression_test
+    if (!model::RangeExpression::parse(text))
+      continue;  // grammar: range_expression_test
     for (const auto& names : stacks) {
-      if (names.empty()) continue;
+      if (names.empty())
+        continue;
       for (const char* domain : {"", "LLM"}) {
         expect_same(text, {domain, names});
         ++compared;
       }
-      if (HasFailure()) return;
+      if (HasFailure())
+        return;
     }
   }
   EXPECT_GT(compared, 10000u);
@@ -177,7 +193,8 @@ TEST(Matching, WhatRegularExpressionsAddIsWrittenInTheCommonGround) {
     bool bracket = false;
     for (const char c : pattern) {
       bracket = c == '[' ? true : c == ']' ? false : bracket;
-      if (!bracket && std::string_view("/@,").find(c) != std::string_view::npos) escaped += '\\';
+      if (!bracket && std::string_view("/@,").find(c) != std::string_view::npos)
+        escaped += '\\';
       escaped += c;
     }
     const auto parsed = model::RangeExpression::parse("regex:" + escaped + "/*/zzz");
@@ -201,9 +218,25 @@ TEST(Matching, WhatRegularExpressionsAddIsWrittenInTheCommonGround) {
 
 TEST(Matching, RandomPatternsMeanTheSameOrAreRefused) {
   std::mt19937 random(11);
-  const std::vector<std::string> parts = {
-      "a", "b", "ab", ".", "\\d", "\\w", "[ab]",   "[^a]",        "(a|b)", "(?:ab)",
-      "^", "$", "é",  "1", "_",   "\\.", "[0-9a]", "[[:digit:]]", "x"};
+  const std::vector<std::string> parts = {"a",
+                                          "b",
+                                          "ab",
+                                          ".",
+                                          "\\d",
+                                          "\\w",
+                                          "[ab]",
+                                          "[^a]",
+                                          "(a|b)",
+                                          "(?:ab)",
+                                          "^",
+                                          "$",
+                                          "é",
+                                          "1",
+                                          "_",
+                                          "\\.",
+                                          "[0-9a]",
+                                          "[[:digit:]]",
+                                          "x"};
   const std::vector<std::string> repeats = {"", "", "", "*", "+", "?", "{2}", "{1,2}", "*?", "+?"};
   const std::vector<std::string> letters = {"a", "b", "1", "_", ".", "é", "x", "\n"};
   int compared = 0, refused = 0;
@@ -212,7 +245,8 @@ TEST(Matching, RandomPatternsMeanTheSameOrAreRefused) {
     for (std::size_t n = 1 + random() % 5; n > 0; --n)
       pattern += parts[random() % parts.size()] + repeats[random() % repeats.size()];
     const auto parsed = model::RangeExpression::parse("regex:" + pattern + "/*/zzz");
-    if (!parsed) continue;
+    if (!parsed)
+      continue;
     const auto plan = plan_of(parsed->text());
     if (plan == nullptr) {
       ++refused;
@@ -220,13 +254,15 @@ TEST(Matching, RandomPatternsMeanTheSameOrAreRefused) {
     }
     for (int k = 0; k < 12; ++k) {
       std::string name;
-      for (std::size_t n = random() % 5; n > 0; --n) name += letters[random() % letters.size()];
+      for (std::size_t n = random() % 5; n > 0; --n)
+        name += letters[random() % letters.size()];
       const Stack stack{"", {name, "zzz"}};
       EXPECT_EQ(library(*plan, stack), model(*parsed, stack))
           << pattern << " against '" << name << "'";
       ++compared;
     }
-    if (HasFailure()) return;
+    if (HasFailure())
+      return;
   }
   EXPECT_GT(compared, 10000);
   EXPECT_LT(refused, 1000);

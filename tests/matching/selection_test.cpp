@@ -87,12 +87,14 @@ Paths library(const model::RangeSelection& ranges) {
   Paths out;
   for (const Range& range : program()) {
     std::vector<inject::counters::Piece> stack;
-    for (const std::string& name : range.path) stack.push_back({name.data(), name.size()});
+    for (const std::string& name : range.path)
+      stack.push_back({name.data(), name.size()});
     const inject::counters::Piece domain{range.domain.data(), range.domain.size()};
     const bool target = range.kind == model::RangeKind::kStartEnd
                             ? is_start_end_target(*plan, domain, stack[0])
                             : is_target(*plan, domain, stack.data(), stack.size());
-    if (target) out.insert(range.shown());
+    if (target)
+      out.insert(range.shown());
   }
   release_plan(*plan);
   return out;
@@ -128,7 +130,8 @@ std::vector<std::string> ncu_line(const collect::Request& request) {
 std::vector<std::string> values(const std::vector<std::string>& argv, std::string_view option) {
   std::vector<std::string> out;
   for (std::size_t i = 0; i + 1 < argv.size(); ++i)
-    if (argv[i] == option) out.push_back(argv[i + 1]);
+    if (argv[i] == option)
+      out.push_back(argv[i + 1]);
   return out;
 }
 
@@ -163,9 +166,11 @@ std::string gate(const model::RangeSelection& ranges) {
   options.gating = true;
   const auto plan =
       collect::nsys::plan(recorded_abilities("nsys-2025.3.1"), options, request_of(ranges));
-  if (!plan) return {};
+  if (!plan)
+    return {};
   for (const std::string& word : plan->argv)
-    if (word.starts_with("--nvtx-capture=")) return word.substr(word.find('=') + 1);
+    if (word.starts_with("--nvtx-capture="))
+      return word.substr(word.find('=') + 1);
   return {};
 }
 
@@ -250,7 +255,8 @@ TEST(Selection, MeansTheSameToEveryReader) {
 TEST(Selection, EveryPathThatTheReportPrintsIsAnExpressionForIt) {
   const model::Session session = recording();
   for (const Range& range : program()) {
-    if (range.path.size() == 1) continue;  // a name alone means every range of that name
+    if (range.path.size() == 1)
+      continue;  // a name alone means every range of that name
     const auto ranges = model::RangeSelection::parse({range.shown()});
     ASSERT_TRUE(ranges) << range.shown();
     EXPECT_EQ(report(session, *ranges), Paths{range.shown()});
@@ -330,14 +336,17 @@ Chosen by_library(const std::vector<Kernel>& kernels, const model::KernelSelecti
   };
   Chosen out;
   for (std::size_t i = 0; i < kernels.size(); ++i)
-    if (chooses_kernel(*plan, piece(kernels[i].demangled), piece(kernels[i].short_name),
+    if (chooses_kernel(*plan,
+                       piece(kernels[i].demangled),
+                       piece(kernels[i].short_name),
                        piece(kernels[i].mangled)))
       out.insert(i);
   release_plan(*plan);
   return out;
 }
 
-Chosen by_report(const model::Session& session, const std::vector<Kernel>& kernels,
+Chosen by_report(const model::Session& session,
+                 const std::vector<Kernel>& kernels,
                  const model::KernelSelection& selection) {
   analyze::Options options;
   options.kernels = selection;
@@ -345,18 +354,21 @@ Chosen by_report(const model::Session& session, const std::vector<Kernel>& kerne
   Chosen out;
   for (std::size_t i = 0; report && i < kernels.size(); ++i)
     for (const model::KernelRow& row : report->kernels)
-      if (row.name == kernels[i].demangled) out.insert(i);
+      if (row.name == kernels[i].demangled)
+        out.insert(i);
   return out;
 }
 
 /// Those that the doctor does not say are left out.
-Chosen by_doctor(const model::Session& session, const std::vector<Kernel>& kernels,
+Chosen by_doctor(const model::Session& session,
+                 const std::vector<Kernel>& kernels,
                  const model::KernelSelection& selection) {
   const doctor::RangeFacts range =
       doctor::gather(session, *model::RangeSelection::parse({"step"}), selection).meant.front();
   Chosen out;
   for (std::size_t i = 0; i < kernels.size(); ++i)
-    if (!range.left_out.contains(kernels[i].demangled)) out.insert(i);
+    if (!range.left_out.contains(kernels[i].demangled))
+      out.insert(i);
   EXPECT_EQ(range.kernels, out.size());
   return out;
 }
@@ -396,7 +408,8 @@ TEST(Selection, KernelsMeanTheSameToEveryReader) {
     EXPECT_EQ(by_library(kernels, *selection), each.means);
     EXPECT_EQ(by_report(session, kernels, *selection), each.means);
     EXPECT_EQ(by_doctor(session, kernels, *selection), each.means);
-    if (!each.exclude.empty()) continue;
+    if (!each.exclude.empty())
+      continue;
     const auto argv = ncu_line(request_of({}, *selection));
     EXPECT_EQ(values(argv, "--kernel-name"),
               each.name.empty() ? std::vector<std::string>{} : std::vector<std::string>{each.name});

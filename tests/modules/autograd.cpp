@@ -23,7 +23,8 @@ struct Node {
 struct Held {  // c10::intrusive_ptr
   explicit Held(Node* of) : node(of) {}
   Held(const Held& other) : node(other.node) {
-    if (node != nullptr) ++node->count;
+    if (node != nullptr)
+      ++node->count;
   }
   Held& operator=(const Held& other) {
     Held copy(other);
@@ -31,7 +32,8 @@ struct Held {  // c10::intrusive_ptr
     return *this;
   }
   ~Held() {
-    if (node != nullptr && (--node->count & 0xffffffff) == 0) delete node;
+    if (node != nullptr && (--node->count & 0xffffffff) == 0)
+      delete node;
   }
   Node* node;
 };
@@ -84,7 +86,8 @@ std::uint64_t peek() {
 }  // namespace sequence_number
 struct RecordFunction {
   static std::uint64_t currentThreadId() {
-    if (thread_number == 0) thread_number = ++threads;
+    if (thread_number == 0)
+      thread_number = ++threads;
     return thread_number;
   }
 };
@@ -94,10 +97,19 @@ namespace {
 std::vector<torch::autograd::Held> graph;
 
 void launch(const char* name, void** parameters) {
-  using Launch = int (*)(const void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                         unsigned, void*, void**, void**);
-  reinterpret_cast<Launch>(dlsym(RTLD_DEFAULT, "cuLaunchKernel"))(name, 1, 1, 1, 1, 1, 1, 0,
-                                                                  nullptr, parameters, nullptr);
+  using Launch = int (*)(const void*,
+                         unsigned,
+                         unsigned,
+                         unsigned,
+                         unsigned,
+                         unsigned,
+                         unsigned,
+                         unsigned,
+                         void*,
+                         void**,
+                         void**);
+  reinterpret_cast<Launch>(dlsym(RTLD_DEFAULT, "cuLaunchKernel"))(
+      name, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
 }
 }  // namespace
 
@@ -112,7 +124,9 @@ std::uint64_t begin_operator() {
 
 // Evaluates functions, each and behind it the one that adds up its gradient: both launch a kernel
 // of that name. How many references the launches left wrong.
-std::uint64_t evaluate(const std::uint64_t* places, const char** names, std::uint64_t count,
+std::uint64_t evaluate(const std::uint64_t* places,
+                       const char** names,
+                       std::uint64_t count,
                        void** parameters) {
   std::uint64_t wrong = 0;
   std::thread engine([&] {

@@ -13,8 +13,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-typedef int (*Launch)(const void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                      unsigned, void*, void**, void**);
+typedef int (*Launch)(const void*,
+                      unsigned,
+                      unsigned,
+                      unsigned,
+                      unsigned,
+                      unsigned,
+                      unsigned,
+                      unsigned,
+                      void*,
+                      void**,
+                      void**);
 static void* cuda;
 
 static void launch(const char* name) {
@@ -58,13 +67,16 @@ static volatile int running;
 static PyObject* burst(PyObject* self, PyObject* args) {
   const char* name;
   long launches;
-  if (!PyArg_ParseTuple(args, "sl", &name, &launches)) return NULL;
+  if (!PyArg_ParseTuple(args, "sl", &name, &launches))
+    return NULL;
   name = strdup(name);
   Py_BEGIN_ALLOW_THREADS;
   for (long i = 0; launches == 0 || i < launches; ++i) {
     launch(name);
-    if (i == 2) __atomic_fetch_add(&running, 1, __ATOMIC_SEQ_CST);
-    if (launches == 0) usleep(5000);
+    if (i == 2)
+      __atomic_fetch_add(&running, 1, __ATOMIC_SEQ_CST);
+    if (launches == 0)
+      usleep(5000);
   }
   Py_END_ALLOW_THREADS;
   Py_RETURN_NONE;
@@ -84,14 +96,16 @@ static int used;
 static void* guarded(size_t bytes) {
   const int at =
       bytes >= 200 && bytes <= 4096 ? __atomic_fetch_add(&used, 1, __ATOMIC_SEQ_CST) : kPages;
-  if (at >= kPages) return NULL;
+  if (at >= kPages)
+    return NULL;
   void* page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return page != MAP_FAILED ? pages[at] = page : NULL;
 }
 
 static int is_guarded(void* block) {
   for (int i = 0; block != NULL && ((uintptr_t)block & 4095) == 0 && i < used && i < kPages; ++i)
-    if (pages[i] == block) return 1;
+    if (pages[i] == block)
+      return 1;
   return 0;
 }
 
@@ -106,9 +120,11 @@ static void* guarded_calloc(void* context, size_t count, size_t bytes) {
 }
 
 static void* guarded_realloc(void* context, void* block, size_t bytes) {
-  if (!is_guarded(block)) return raw.realloc(context, block, bytes);
+  if (!is_guarded(block))
+    return raw.realloc(context, block, bytes);
   void* other = raw.malloc(context, bytes);
-  if (other != NULL) memcpy(other, block, bytes < 4096 ? bytes : 4096);
+  if (other != NULL)
+    memcpy(other, block, bytes < 4096 ? bytes : 4096);
   return other;
 }
 
@@ -141,7 +157,8 @@ static void* foreign_thread(void* unused) {
   for (long i = 0; i < calls; ++i) {
     const PyGILState_STATE state = PyGILState_Ensure();
     PyObject* result = PyObject_CallObject(work, NULL);
-    if (result == NULL) PyErr_Print();
+    if (result == NULL)
+      PyErr_Print();
     Py_XDECREF(result);
     PyGILState_Release(state);
     launch("outside");
@@ -151,8 +168,10 @@ static void* foreign_thread(void* unused) {
 
 static PyObject* foreign(PyObject* self, PyObject* args) {
   pthread_t thread;
-  if (!PyArg_ParseTuple(args, "Ol", &work, &calls)) return NULL;
-  if (last == 0) pthread_key_create(&last, end);
+  if (!PyArg_ParseTuple(args, "Ol", &work, &calls))
+    return NULL;
+  if (last == 0)
+    pthread_key_create(&last, end);
   Py_BEGIN_ALLOW_THREADS;
   pthread_create(&thread, NULL, foreign_thread, NULL);
   pthread_join(thread, NULL);
@@ -200,13 +219,15 @@ static struct {
 
 int main(int argc, char** argv) {
   python = dlopen(argv[1], RTLD_NOW | (strcmp(argv[2], "global") == 0 ? RTLD_GLOBAL : RTLD_LOCAL));
-  if (python == NULL || argc != 5) return 64;
+  if (python == NULL || argc != 5)
+    return 64;
   int code = 0;
   for (int life = atoi(argv[3]); life > 0; --life) {
     OF(void, "Py_InitializeEx", int)(0);
     Object* main_module = OF(Object*, "PyImport_AddModule", const char*)("__main__");
     OF(int, "PyModule_AddObject", Object*, const char*, Object*)
-    (main_module, "launch",
+    (main_module,
+     "launch",
      OF(Object*, "PyCMethod_New", void*, Object*, Object*, Object*)(&method, NULL, NULL, NULL));
     FILE* file = fopen(argv[4], "r");
     code |=

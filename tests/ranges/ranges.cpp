@@ -11,7 +11,8 @@ int synchronized = 0;
 
 int early(bool leave) {
   const rangescope::Range range("early");
-  if (leave) return 1;
+  if (leave)
+    return 1;
   return 0;
 }
 
@@ -26,7 +27,8 @@ void cross() {
 }  // namespace
 
 int main(int count, char**) {
-  if (count > 1) cross();
+  if (count > 1)
+    cross();
   static const rangescope::Domain llm("LLM");
   for (const int tokens : {3, 5}) {
     rangescope::RangeOptions options;

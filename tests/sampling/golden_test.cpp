@@ -20,7 +20,8 @@ model::Report report_of(const std::string& name) {
 
 const model::Region& region(const model::Report& report, const std::string& name) {
   for (const model::Region& each : report.regions)
-    if (each.path.back() == name && !each.process) return each;
+    if (each.path.back() == name && !each.process)
+      return each;
   static const model::Region none;
   ADD_FAILURE() << "no region " << name;
   return none;
@@ -29,7 +30,9 @@ const model::Region& region(const model::Report& report, const std::string& name
 constexpr const char* kRead = "dram__bytes_read.sum";
 constexpr const char* kWritten = "dram__bytes_write.sum";
 
-void expect_within(const model::Metric& metric, double truth, double share,
+void expect_within(const model::Metric& metric,
+                   double truth,
+                   double share,
                    const std::string& what) {
   EXPECT_EQ(metric.absent, "") << what;
   EXPECT_EQ(metric.source, "sampled") << what;
@@ -64,7 +67,9 @@ TEST(Samples, RangeOfLongKernels) {
   const model::Region& copies = region(report, "copies");
   constexpr double kTruth = 10.0 * (1 << 30);
   expect_within(copies.metrics.at(kRead), kTruth, 0.003, "read");
-  expect_within(copies.metrics.at(kWritten), kTruth, 0.02,
+  expect_within(copies.metrics.at(kWritten),
+                kTruth,
+                0.02,
                 "written");  // what the cache holds is written later
   ASSERT_FALSE(report.kernels.empty());
   expect_within(report.kernels[0].metrics.at(kRead), kTruth / 10, 0.003, "a kernel reads");
@@ -93,7 +98,8 @@ TEST(Samples, KernelsFarShorterThanASample) {
         Truth{137, "256x8_64x6_2x1", 131.07e6}}) {           // vocabulary
     bool found = false;
     for (const model::KernelRow& row : report.kernels) {
-      if (row.calls != truth.calls || row.name.find(truth.part) == std::string::npos) continue;
+      if (row.calls != truth.calls || row.name.find(truth.part) == std::string::npos)
+        continue;
       found = true;
       const model::Metric& metric = row.metrics.at(kRead);
       expect_within(metric, truth.bytes, 0.05, truth.part);

@@ -107,7 +107,8 @@ analyze::Reference h100() {
 model::Report report_of(std::string_view name) {
   const auto path = std::filesystem::path(base::source_dir) / "tests/golden/savings" / name;
   auto session = read::read_any(path);
-  if (!session) return {};
+  if (!session)
+    return {};
   auto report = analyze::answer(*session, {}, h100());
   return report ? std::move(*report) : model::Report{};
 }
@@ -121,21 +122,30 @@ Score score_of(std::span<const Truth> truths) {
   Score score;
   for (const Truth& truth : truths) {
     const model::Report report = report_of(truth.name);
-    if (report.verdict.empty()) continue;
+    if (report.verdict.empty())
+      continue;
     const model::Verdict& first = report.verdict.front();
     const bool is_cause = first.cure == truth.cure;
     double share = 0;
-    if (is_cause) share = *first.saves_ns / first.after->before_ns;
+    if (is_cause)
+      share = *first.saves_ns / first.after->before_ns;
     const double allowed = std::max(0.05, 0.10 * truth.saves_high);
     const bool is_saving =
         is_cause && share >= truth.saves_low - allowed && share <= truth.saves_high + allowed;
     score.causes += is_cause ? 1 : 0;
     score.savings += is_saving ? 1 : 0;
-    std::printf("%-11s %s %s saves %5.1f %% (truth %4.1f to %4.1f)\n", truth.name,
-                is_cause ? "cause" : "-----", is_saving ? "saving" : "------", 100 * share,
-                100 * truth.saves_low, 100 * truth.saves_high);
+    std::printf("%-11s %s %s saves %5.1f %% (truth %4.1f to %4.1f)\n",
+                truth.name,
+                is_cause ? "cause" : "-----",
+                is_saving ? "saving" : "------",
+                100 * share,
+                100 * truth.saves_low,
+                100 * truth.saves_high);
     for (const model::Verdict& line : report.verdict)
-      std::printf("    %s [%s] %s: %s\n", line.kind.c_str(), line.cure.c_str(), line.path.c_str(),
+      std::printf("    %s [%s] %s: %s\n",
+                  line.kind.c_str(),
+                  line.cure.c_str(),
+                  line.path.c_str(),
                   line.text.c_str());
   }
   return score;

@@ -124,8 +124,10 @@ Fix mask(const Recording& recording) {
     for (const std::uint32_t kernel : recording.operations_in(unawaited, Kind::kKernel, any)) {
       const std::string_view name = recording.kernel_name(unawaited.operations[kernel]);
       const bool is_last = name.find("index_elementwise_kernel") != std::string_view::npos;
-      if (is_last || name.find("cub::") != std::string_view::npos) indexing.push_back(kernel);
-      if (!is_last) continue;
+      if (is_last || name.find("cub::") != std::string_view::npos)
+        indexing.push_back(kernel);
+      if (!is_last)
+        continue;
       fusions.push_back(one_for(unawaited, indexing, memory_ns(kBytes, efficiency)));
       indexing.clear();
     }
@@ -280,7 +282,8 @@ Fix branches(const Recording& recording) {
     }
     const auto order_ns =
         static_cast<double>(graph.latencies.order_ns[static_cast<std::size_t>(Kind::kKernel)]);
-    return as_graph_launches(parallel, captures_of(recording.spans("step")),
+    return as_graph_launches(parallel,
+                             captures_of(recording.spans("step")),
                              {graph_launch_ns(), static_cast<std::int64_t>(gap * order_ns)});
   };
   return {change, {1, 0, 1}};
@@ -292,7 +295,9 @@ constexpr double saved(double before_ms, double after_ms) {
   return 1 - after_ms / before_ms;
 }
 
-constexpr Pair pair_of(const char* name, Fix (*fix)(const Recording&), double before_ms,
+constexpr Pair pair_of(const char* name,
+                       Fix (*fix)(const Recording&),
+                       double before_ms,
                        double after_ms) {
   return {name, fix, saved(before_ms, after_ms), saved(before_ms, after_ms)};
 }
@@ -336,8 +341,9 @@ TEST(MoreSavingsUnpredicted, TheRecordingsReplay) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Pairs, MoreSavings, ::testing::ValuesIn(kMorePairs),
-                         [](const auto& pair) { return std::string(pair.param.name); });
+INSTANTIATE_TEST_SUITE_P(Pairs, MoreSavings, ::testing::ValuesIn(kMorePairs), [](const auto& pair) {
+  return std::string(pair.param.name);
+});
 
 }  // namespace more_savings_test
 }  // namespace rangescope

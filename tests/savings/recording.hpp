@@ -50,7 +50,8 @@ inline constexpr double kHostLink_bytes_per_s = 63.0e9;
 
 inline Parameter pinned_bytes_per_s() {
   const model::MeasuredValue& share = costs().pinned_share;
-  return {share.expected * kHostLink_bytes_per_s, share.low * kHostLink_bytes_per_s,
+  return {share.expected * kHostLink_bytes_per_s,
+          share.low * kHostLink_bytes_per_s,
           share.high * kHostLink_bytes_per_s};
 }
 inline std::int64_t graph_launch_ns() {
@@ -63,7 +64,8 @@ class Recording {
   explicit Recording(std::string_view name) {
     const auto path = std::filesystem::path(base::source_dir) / "tests/golden/savings" / name;
     auto session = read::native::kReader.read(path, {});
-    if (!session) return;
+    if (!session)
+      return;
     session_ = std::move(*session);
     const auto tracing_ns = static_cast<std::int64_t>(costs().tracing_ns.expected);
     predictor_.emplace(graph_of(session_), tracing_ns);
@@ -77,21 +79,24 @@ class Recording {
     std::vector<Span> spans;
     for (const model::Range& range : session_.ranges) {
       const bool is_named = !range.module && session_.strings.view(range.name) == name;
-      if (is_named) spans.push_back({range.thread, range.start_ns, range.end_ns});
+      if (is_named)
+        spans.push_back({range.thread, range.start_ns, range.end_ns});
     }
     return spans;
   }
 
   /// Operations in the loop that fit: their ids in `graph`, which is a changed one.
   template <class Fits>
-  [[nodiscard]] std::vector<std::uint32_t> operations_in(const Graph& graph, Kind kind,
+  [[nodiscard]] std::vector<std::uint32_t> operations_in(const Graph& graph,
+                                                         Kind kind,
                                                          Fits fits) const {
     const Span loop = spans("loop").front();
     std::vector<std::uint32_t> found;
     for (std::uint32_t id = 0; id < graph.size(); ++id) {
       const Operation& operation = graph.operations[id];
       const bool in_loop = operation.start_ns >= loop.start_ns && operation.start_ns <= loop.end_ns;
-      if (in_loop && operation.kind == kind && fits(operation)) found.push_back(id);
+      if (in_loop && operation.kind == kind && fits(operation))
+        found.push_back(id);
     }
     return found;
   }
@@ -166,9 +171,14 @@ inline void expect_saving(const Pair& pair) {
       recording.predictor().predict(recording.spans("loop"), fix.change, fix.parameter);
   std::printf(
       "%-11s %8.1f -> %6.1f ms [%6.1f, %6.1f]: saves %4.1f %%, in truth %4.1f to %4.1f %%\n",
-      pair.name, prediction.before_ns / 1e6, prediction.after_ns / 1e6,
-      prediction.after_low_ns / 1e6, prediction.after_high_ns / 1e6, 100 * prediction.saves_share(),
-      100 * pair.saves_low, 100 * pair.saves_high);
+      pair.name,
+      prediction.before_ns / 1e6,
+      prediction.after_ns / 1e6,
+      prediction.after_low_ns / 1e6,
+      prediction.after_high_ns / 1e6,
+      100 * prediction.saves_share(),
+      100 * pair.saves_low,
+      100 * pair.saves_high);
   const double allowed = std::max(0.05, 0.10 * pair.saves_high);
   EXPECT_FALSE(prediction.is_bound);
   EXPECT_GE(prediction.saves_share(), pair.saves_low - allowed);

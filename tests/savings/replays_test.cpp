@@ -25,7 +25,8 @@ std::vector<std::filesystem::path> recordings() {
       const std::string extension = entry.path().extension();
       const bool is_recording =
           entry.is_directory() || extension == ".sqlite" || extension == ".gz";
-      if (is_recording && entry.path().filename() != "stats") paths.push_back(entry.path());
+      if (is_recording && entry.path().filename() != "stats")
+        paths.push_back(entry.path());
     }
   }
   std::ranges::sort(paths);
@@ -37,7 +38,8 @@ std::vector<Span> threads_of(const Graph& graph) {
   std::vector<Span> spans(graph.lanes.size());
   for (const Operation& operation : graph.operations) {
     Span& span = spans[operation.lane];
-    if (span.end_ns == 0) span = {graph.lanes[operation.lane].thread, operation.start_ns, 0};
+    if (span.end_ns == 0)
+      span = {graph.lanes[operation.lane].thread, operation.start_ns, 0};
     span.end_ns = std::max(span.end_ns, operation.end_ns);
   }
   std::erase_if(spans,
@@ -48,7 +50,8 @@ std::vector<Span> threads_of(const Graph& graph) {
 std::int64_t end_of_gpu(const Graph& graph, const std::vector<std::int64_t>& ends_ns) {
   std::int64_t end_ns = graph.operations.front().start_ns;
   for (std::uint32_t id = 0; id < graph.size(); ++id) {
-    if (is_gpu_work(graph.operations[id].kind)) end_ns = std::max(end_ns, ends_ns[id]);
+    if (is_gpu_work(graph.operations[id].kind))
+      end_ns = std::max(end_ns, ends_ns[id]);
   }
   return end_ns - graph.operations.front().start_ns;
 }
@@ -71,14 +74,16 @@ TEST(Replays, EveryRecordingTakesTheTimeThatItTook) {
     for (const Operation& operation : graph.operations)
       recorded_ends_ns.push_back(operation.end_ns);
     const auto recorded_ns = static_cast<double>(end_of_gpu(graph, recorded_ends_ns));
-    EXPECT_NEAR(static_cast<double>(end_of_gpu(graph, times.end_ns)), recorded_ns,
-                0.03 * recorded_ns);
+    EXPECT_NEAR(
+        static_cast<double>(end_of_gpu(graph, times.end_ns)), recorded_ns, 0.03 * recorded_ns);
   }
   ASSERT_GT(errors.size(), 30u);
   std::ranges::sort(errors);
   EXPECT_LT(errors[errors.size() / 2], 0.03);
-  std::printf("%zu threads: median error %.2f %%, largest %.2f %%\n", errors.size(),
-              100 * errors[errors.size() / 2], 100 * errors.back());
+  std::printf("%zu threads: median error %.2f %%, largest %.2f %%\n",
+              errors.size(),
+              100 * errors[errors.size() / 2],
+              100 * errors.back());
 }
 
 }  // namespace replays_test

@@ -21,8 +21,8 @@ Fix launch(const Recording& recording) {
   const Change change = [steps](const Graph& graph, double gap) {
     const auto order_ns =
         static_cast<double>(graph.latencies.order_ns[static_cast<std::size_t>(Kind::kKernel)]);
-    return as_graph_launches(graph, steps,
-                             {graph_launch_ns(), static_cast<std::int64_t>(gap * order_ns)});
+    return as_graph_launches(
+        graph, steps, {graph_launch_ns(), static_cast<std::int64_t>(gap * order_ns)});
   };
   return {change, {0, 0, 1}};
 }
@@ -67,8 +67,8 @@ Fix tf32(const Recording& recording) {
 /// Batches are made by other threads, as many as keep up.
 Fix loader(const Recording& recording) {
   const Change change = [&recording](const Graph& graph, double workers) {
-    return moved_ahead(graph, recording.stretches_over(2'000'000),
-                       static_cast<std::uint32_t>(workers), 2);
+    return moved_ahead(
+        graph, recording.stretches_over(2'000'000), static_cast<std::uint32_t>(workers), 2);
   };
   return {change, {8, 4, 16}};
 }
@@ -131,11 +131,16 @@ Fix optimizer(const Recording& recording) {
 
 /// Shares over 40 and 200 steps.
 constexpr Pair kPairs[] = {
-    {"launch", launch, 0.84, 0.88},       {"copies", copies, 0.85, 0.86},
-    {"sync", sync, 0.36, 0.52},           {"tf32", tf32, 0.87, 0.87},
-    {"loader", loader, 0.77, 0.81},       {"fusion", fusion, 0.91, 0.91},
-    {"attention", attention, 0.89, 0.89}, {"layout", layout, 0.30, 0.30},
-    {"alloc", alloc, 0.73, 0.86},         {"optimizer", optimizer, 0.95, 0.96},
+    {"launch", launch, 0.84, 0.88},
+    {"copies", copies, 0.85, 0.86},
+    {"sync", sync, 0.36, 0.52},
+    {"tf32", tf32, 0.87, 0.87},
+    {"loader", loader, 0.77, 0.81},
+    {"fusion", fusion, 0.91, 0.91},
+    {"attention", attention, 0.89, 0.89},
+    {"layout", layout, 0.30, 0.30},
+    {"alloc", alloc, 0.73, 0.86},
+    {"optimizer", optimizer, 0.95, 0.96},
 };
 
 class Savings : public ::testing::TestWithParam<Pair> {};
@@ -148,8 +153,9 @@ TEST_P(Savings, ThePredictedSavingComesTrue) {
   expect_saving(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Pairs, Savings, ::testing::ValuesIn(kPairs),
-                         [](const auto& pair) { return std::string(pair.param.name); });
+INSTANTIATE_TEST_SUITE_P(Pairs, Savings, ::testing::ValuesIn(kPairs), [](const auto& pair) {
+  return std::string(pair.param.name);
+});
 
 }  // namespace savings_test
 }  // namespace rangescope

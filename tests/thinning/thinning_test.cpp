@@ -50,30 +50,40 @@ class Capture {
     ++stream_;
     sequence_ = 0;
     open();
-    for (const auto& [name, id] : names_) string(name, id);
+    for (const auto& [name, id] : names_)
+      string(name, id);
   }
-  void push(const std::string& name, std::int64_t at, bool color = false,
+  void push(const std::string& name,
+            std::int64_t at,
+            bool color = false,
             const std::string& domain = "") {
     const auto [known, fresh] =
         names_.try_emplace(name, static_cast<std::uint32_t>(names_.size() + 1));
-    if (fresh) string(name, known->second);
+    if (fresh)
+      string(name, known->second);
     std::uint32_t scope = 0;
     if (!domain.empty()) {
       const auto [of, made] =
           domains_.try_emplace(domain, static_cast<std::uint32_t>(domains_.size() + 1));
       scope = of->second;
-      if (made) put(Type::kDomain, scope, text(domain));
+      if (made)
+        put(Type::kDomain, scope, text(domain));
     }
     room();
     if (!color && scope == 0 && latest_ >= 0 &&
         record::ShortPush::fits(static_cast<std::uint64_t>(at - latest_), known->second)) {
       put(Type::kShortPush,
-          record::ShortPush{static_cast<std::uint32_t>(at - latest_), known->second}.value(), {});
+          record::ShortPush{static_cast<std::uint32_t>(at - latest_), known->second}.value(),
+          {});
     } else {
       std::string more = word(static_cast<std::uint64_t>(kBegin + at));
-      if (scope != 0) more += word(scope);
-      if (color) more += word(0xff00ff00 + (at & 1));
-      put(Type::kPush, known->second, more,
+      if (scope != 0)
+        more += word(scope);
+      if (color)
+        more += word(0xff00ff00 + (at & 1));
+      put(Type::kPush,
+          known->second,
+          more,
           static_cast<std::uint8_t>((color ? record::kHasColor : 0) |
                                     (scope != 0 ? record::kHasScope : 0)));
     }
@@ -83,7 +93,9 @@ class Capture {
     room();
     const std::uint32_t scope = domain.empty() ? 0 : domains_.at(domain);
     if (latest_ >= 0)
-      put(Type::kShortPop, static_cast<std::uint32_t>(at - latest_), {},
+      put(Type::kShortPop,
+          static_cast<std::uint32_t>(at - latest_),
+          {},
           static_cast<std::uint8_t>(scope));
     else
       put(Type::kPop, scope, word(static_cast<std::uint64_t>(kBegin + at)));
@@ -112,8 +124,8 @@ class Capture {
   void string(const std::string& name, std::uint32_t id) { put(Type::kString, id, text(name)); }
   void put(Type type, std::uint32_t value, std::string payload, std::uint8_t flags = 0) {
     payload.resize((payload.size() + 7) / 8 * 8);
-    append(record::RecordHeader{type, flags, static_cast<std::uint16_t>(payload.size() / 8 + 1),
-                                value});
+    append(record::RecordHeader{
+        type, flags, static_cast<std::uint16_t>(payload.size() / 8 + 1), value});
     bytes_ += payload;
   }
   void open() {
@@ -122,11 +134,13 @@ class Capture {
     latest_ = -1;
   }
   void close() {
-    if (chunk_ != 0) bytes_.resize(chunk_ + kChunk);
+    if (chunk_ != 0)
+      bytes_.resize(chunk_ + kChunk);
     chunk_ = 0;
   }
   void room() {
-    if (bytes_.size() - chunk_ + 256 < kChunk) return;
+    if (bytes_.size() - chunk_ + 256 < kChunk)
+      return;
     close();
     open();
   }
@@ -158,20 +172,25 @@ struct Program {
     const std::string domain = other_domain && pick(5) == 0 ? "D" : "";
     capture.push(kNames[pick(6)], now += 1 + pause(), colors && pick(2) == 0, domain);
     ++ranges;
-    for (int i = depth < 4 ? pick(4) : 0; i > 0; --i) range(depth + 1);
-    if (marks && pick(200) == 0) capture.mark(now += 1 + pause());
+    for (int i = depth < 4 ? pick(4) : 0; i > 0; --i)
+      range(depth + 1);
+    if (marks && pick(200) == 0)
+      capture.mark(now += 1 + pause());
     now += 1 + pause();
-    if (opens_for_ever && pick(500) == 0) return;
+    if (opens_for_ever && pick(500) == 0)
+      return;
     capture.pop(now, domain);
   }
   void run(std::uint32_t tid, std::size_t most) {
     capture.thread(tid);
     now = 1000 + pick(5000);
-    for (ranges = 0; ranges < most;) range(0);
+    for (ranges = 0; ranges < most;)
+      range(0);
   }
 };
 
-model::Session read(std::span<const std::byte> file, std::size_t listed,
+model::Session read(std::span<const std::byte> file,
+                    std::size_t listed,
                     read::native::Thinning thinning = {}) {
   model::Session session;
   read::native::Losses losses;
@@ -268,7 +287,8 @@ TEST(Thinning, LeavesEveryNumberAsItIs) {
       program.capture.header().range_pair_ps = 19'000;
     }
     const std::uint32_t threads = 1 + trial % 3;
-    for (std::uint32_t t = 0; t < threads; ++t) program.run(100 + t, 1500);
+    for (std::uint32_t t = 0; t < threads; ++t)
+      program.run(100 + t, 1500);
     const auto bytes = program.capture.bytes();
     const auto fold = trial % 7 == 3 ? analyze::FoldNames::kNumbers : analyze::FoldNames::kOff;
     const std::string nest = trial % 10 == 2 ? "::" : "";
@@ -368,13 +388,15 @@ TEST(Thinning, BoundsWhatNestsInPushesThatAreNeverPopped) {
       capture.pop(now += 40 + (i * 7 + k) % 19);
       capture.pop(now += 4);
     }
-    if (i % 10 != 3) capture.pop(now += 20);
+    if (i % 10 != 3)
+      capture.pop(now += 20);
   }
   model::Session few = read(capture.bytes(), 16);
   EXPECT_LT(few.ranges.size(), 1500u);
   EXPECT_EQ(model::count_ranges(few), 27'000u);
   compare(report(read(capture.bytes(), 0), analyze::FoldNames::kOff, ""),
-          report(std::move(few), analyze::FoldNames::kOff, ""), false);
+          report(std::move(few), analyze::FoldNames::kOff, ""),
+          false);
 }
 
 /// What ranks have of each region, from all recordings at once and from the digest of each.
@@ -387,7 +409,8 @@ TEST(Thinning, LeavesWhatRanksHave) {
   };
   const auto from_captures = [&](std::size_t listed) {
     std::vector<model::Session> both;
-    for (const std::uint32_t rank : {0u, 1u}) both.push_back(of_rank(rank, listed));
+    for (const std::uint32_t rank : {0u, 1u})
+      both.push_back(of_rank(rank, listed));
     return report(read::join(std::move(both)), analyze::FoldNames::kOff, "");
   };
   const auto from_digests = [&](std::size_t listed) {

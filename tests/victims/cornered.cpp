@@ -40,7 +40,8 @@ void pairs(int count, const char* name = "pair") {
 void truncate_captures(off_t size) {
   const char* folder = getenv("RANGESCOPE_DIR");
   DIR* all = folder == nullptr ? nullptr : opendir(folder);
-  if (all == nullptr) return;
+  if (all == nullptr)
+    return;
   while (const dirent* entry = readdir(all)) {
     const std::string path = std::string(folder) + "/" + entry->d_name;
     if (path.ends_with(".rstrace") && truncate(path.c_str(), size) != 0)
@@ -78,7 +79,8 @@ int own_bus_error() {
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGBUS, &action, nullptr);
   }
-  if (word == "sent") kill(getpid(), SIGBUS);
+  if (word == "sent")
+    kill(getpid(), SIGBUS);
   if (word == "ignored") {
     signal(SIGBUS, SIG_IGN);
     kill(getpid(), SIGBUS);
@@ -110,17 +112,31 @@ bool forbid(std::initializer_list<int> calls, unsigned answer) {
 
 // Kills for what a program that only computes and prints does without.
 bool forbid_files() {
-  return forbid({SYS_openat, SYS_fallocate, SYS_ftruncate, SYS_fstatfs, SYS_unlinkat, SYS_symlinkat,
+  return forbid({SYS_openat,
+                 SYS_fallocate,
+                 SYS_ftruncate,
+                 SYS_fstatfs,
+                 SYS_unlinkat,
+                 SYS_symlinkat,
 #ifdef __x86_64__
-                 SYS_open, SYS_creat, SYS_unlink, SYS_symlink, SYS_mkdir, SYS_access,
+                 SYS_open,
+                 SYS_creat,
+                 SYS_unlink,
+                 SYS_symlink,
+                 SYS_mkdir,
+                 SYS_access,
 #endif
-                 SYS_mkdirat, SYS_faccessat, SYS_readlinkat, SYS_pwrite64},
+                 SYS_mkdirat,
+                 SYS_faccessat,
+                 SYS_readlinkat,
+                 SYS_pwrite64},
                 SECCOMP_RET_KILL_PROCESS);
 }
 
 // What qemu-user answers to a second map of what is mapped.
 int no_second_map() {
-  if (!forbid({SYS_mremap}, SECCOMP_RET_ERRNO | ENOMEM)) return 77;
+  if (!forbid({SYS_mremap}, SECCOMP_RET_ERRNO | ENOMEM))
+    return 77;
   nvtxInitialize(nullptr);  // by two threads at once, NVTX's own begin is a race
   std::thread other([] { pairs(100000); });
   pairs(100000);
@@ -130,7 +146,8 @@ int no_second_map() {
 
 int filtered() {
   nvtxInitialize(nullptr);
-  if (!forbid_files()) return 77;
+  if (!forbid_files())
+    return 77;
   std::thread other([] { pairs(100000); });
   pairs(100000);
   other.join();
@@ -141,7 +158,8 @@ int filtered() {
 
 int filtered_fork() {
   pairs(1);
-  if (!forbid_files()) return 77;
+  if (!forbid_files())
+    return 77;
   const pid_t child = fork();
   if (child == 0) {
     pairs(5, "child");
@@ -160,7 +178,8 @@ int away() {
   pairs(1);
   const bool gone = word == "root" ? chroot("/proc/self") == 0 && chdir("/") == 0
                                    : setgid(65534) == 0 && setuid(65534) == 0;
-  if (!gone) return 77;
+  if (!gone)
+    return 77;
   for (int i = 0; i < 3; ++i) {
     const pid_t child = fork();
     if (child == 0) {
@@ -169,7 +188,8 @@ int away() {
     }
     int status = 0;
     waitpid(child, &status, 0);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 3) return 100;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 3)
+      return 100;
   }
   pairs(1);
   return 9;
@@ -180,7 +200,8 @@ int away() {
 int namespaces() {
   for (int i = 0; i < spaces; ++i) {
     void* client = dlmopen(LM_ID_NEWLM, word.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (client == nullptr) return 1;
+    if (client == nullptr)
+      return 1;
     reinterpret_cast<void (*)(const char*)>(dlsym(client, "client_push"))("inside");
     reinterpret_cast<void (*)()>(dlsym(client, "client_pop"))();
   }
@@ -195,9 +216,12 @@ int leaf() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) return 64;
-  if (argc > 2) word = argv[2];
-  if (argc > 3) spaces = std::atoi(argv[3]);
+  if (argc < 2)
+    return 64;
+  if (argc > 2)
+    word = argv[2];
+  if (argc > 3)
+    spaces = std::atoi(argv[3]);
   const std::map<std::string, int (*)()> scenarios = {{"truncated", truncated},
                                                       {"own_bus_error", own_bus_error},
                                                       {"earlier_handler", earlier_handler},

@@ -19,7 +19,8 @@ class Cornered : public Victim {
   }
   [[nodiscard]] static std::string losses(const model::Session& session) {
     std::string text;
-    for (const model::Loss& loss : session.losses) text += std::string(loss.kind.id()) + " ";
+    for (const model::Loss& loss : session.losses)
+      text += std::string(loss.kind.id()) + " ";
     return text;
   }
 };
@@ -31,13 +32,15 @@ TEST_F(Cornered, CaptureIsTruncated) {
     SCOPED_TRACE(size);
     const auto session = recorded({"truncated", size});
     EXPECT_EQ(outcome_.ended, "exit 7");
-    if (std::string_view(size) == "0") continue;  // an empty file says nothing
+    if (std::string_view(size) == "0")
+      continue;  // an empty file says nothing
     EXPECT_TRUE(has_loss(session, "truncated_capture")) << show(session);
   }
 }
 
 TEST_F(Cornered, BusErrorsOfTheProgram) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers have a handler of their own for bus errors";
+  if (kSanitized)
+    GTEST_SKIP() << "sanitizers have a handler of their own for bus errors";
   EXPECT_EQ(closed(recorded({"own_bus_error"}), "pair"), 1u);
   EXPECT_EQ(outcome_.ended, "signal 7");
   recorded({"own_bus_error", "sent"});
@@ -70,21 +73,24 @@ TEST_F(Cornered, FilterAndAChild) {
 }
 
 TEST_F(Cornered, ChildrenThatMayNotWriteAreCounted) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can change its root directory or user";
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can change its root directory or user";
   for (const char* way : {"root", "user"}) {
     SCOPED_TRACE(way);
     const auto session = recorded({"away", way});
     EXPECT_EQ(outcome_.ended, "exit 9");
     EXPECT_EQ(closed(session, "pair"), 2u);
     EXPECT_EQ(losses(session), "capture_unreachable ");
-    for (const model::Loss& loss : session.losses) EXPECT_EQ(loss.count, 300u);
+    for (const model::Loss& loss : session.losses)
+      EXPECT_EQ(loss.count, 300u);
     fs::remove_all(folder_ / "captures");
   }
 }
 
 // The sum of what was recorded and of what is told to be missing is what the program did.
 TEST_F(Cornered, NamespacesOfTheLinker) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer's runtime cannot be loaded into a second namespace";
+  if (kSanitized)
+    GTEST_SKIP() << "a sanitizer's runtime cannot be loaded into a second namespace";
   const auto session = recorded({"namespaces", RANGESCOPE_CLIENT});
   EXPECT_EQ(outcome_.ended, "exit 0");
   std::uint64_t unseen = 0;
@@ -94,13 +100,16 @@ TEST_F(Cornered, NamespacesOfTheLinker) {
 }
 
 TEST_F(Cornered, SetUserIdLeavesNothingOfAnotherUser) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can make such a program";
-  if (kSanitized) GTEST_SKIP() << "LeakSanitizer cannot trace a program of another user";
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can make such a program";
+  if (kSanitized)
+    GTEST_SKIP() << "LeakSanitizer cannot trace a program of another user";
   constexpr uid_t kNobody = 65534;
   ASSERT_EQ(seteuid(kNobody), 0);
   const bool readable = faccessat(AT_FDCWD, RANGESCOPE_LIBRARY, R_OK, AT_EACCESS) == 0;
   ASSERT_EQ(seteuid(0), 0);
-  if (!readable) GTEST_SKIP() << "the library lies where another user may not read";
+  if (!readable)
+    GTEST_SKIP() << "the library lies where another user may not read";
   const fs::path program = folder_ / "set-user-id";
   fs::copy_file(RANGESCOPE_CORNERED, program);
   ASSERT_EQ(chown(program.c_str(), kNobody, kNobody), 0);

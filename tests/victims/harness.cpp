@@ -24,11 +24,14 @@ constexpr int kPatienceMs = 240000;  // on a machine that others keep busy
 std::string wait_for(pid_t child) {
   pollfd ended{static_cast<int>(syscall(SYS_pidfd_open, child, 0)), POLLIN, 0};
   const bool hung = ended.fd >= 0 && poll(&ended, 1, kPatienceMs) == 0;
-  if (hung) kill(child, SIGKILL);
-  if (ended.fd >= 0) close(ended.fd);
+  if (hung)
+    kill(child, SIGKILL);
+  if (ended.fd >= 0)
+    close(ended.fd);
   int status = 0;
   waitpid(child, &status, 0);
-  if (hung) return "hung";
+  if (hung)
+    return "hung";
   return WIFEXITED(status) ? "exit " + std::to_string(WEXITSTATUS(status))
                            : "signal " + std::to_string(WTERMSIG(status));
 }
@@ -62,15 +65,18 @@ std::vector<std::string> environment(const Environment& more) {
       env.emplace_back(one);
     }
   }
-  for (const auto& [name, value] : more) env.push_back(name + "=" + value);
+  for (const auto& [name, value] : more)
+    env.push_back(name + "=" + value);
   return env;
 }
 
 Outcome run(const std::vector<std::string>& argv, const Environment& more, const Folder& folder) {
   const std::vector<std::string> env = environment(more);
   std::vector<char*> args, envs;
-  for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
-  for (const std::string& e : env) envs.push_back(const_cast<char*>(e.c_str()));
+  for (const std::string& a : argv)
+    args.push_back(const_cast<char*>(a.c_str()));
+  for (const std::string& e : env)
+    envs.push_back(const_cast<char*>(e.c_str()));
   args.push_back(nullptr);
   envs.push_back(nullptr);
   const fs::path out = folder / "out", err = folder / "err";
@@ -106,25 +112,29 @@ std::string show(const model::Session& session) {
     if (range.domain != 0)
       label += std::string(session.strings.view(session.domains[range.domain].name)) + ":";
     std::string name(session.strings.view(range.name));
-    if (name.size() > 100) name = name.substr(0, 3) + "*" + std::to_string(name.size());
+    if (name.size() > 100)
+      name = name.substr(0, 3) + "*" + std::to_string(name.size());
     if (range.kind == model::RangeKind::kStartEnd) {
       label += "<" + name + (range.end_thread != model::kNone ? " across" : "") + ">";
     } else {
       auto& stack = stacks[{range.thread, range.domain}];
-      while (!stack.empty() && stack.back().first < range.end_ns) stack.pop_back();
+      while (!stack.empty() && stack.back().first < range.end_ns)
+        stack.pop_back();
       const std::string path = stack.empty() ? name : stack.back().second + " > " + name;
       stack.emplace_back(range.end_ns, path);
       label += path;
     }
     const auto [known, fresh] = counts.try_emplace(label);
-    if (fresh) order.push_back(label);
+    if (fresh)
+      order.push_back(label);
     range.end_ns == model::kOpen ? ++known->second.open : ++known->second.closed;
   }
   std::string text;
   for (const std::string& label : order) {
     const Count& count = counts[label];
     text += label + " " + std::to_string(count.closed);
-    if (count.open > 0) text += ", " + std::to_string(count.open) + " open";
+    if (count.open > 0)
+      text += ", " + std::to_string(count.open) + " open";
     text += "\n";
   }
   for (const model::Mark& mark : session.marks) {
@@ -149,7 +159,8 @@ model::Session Victim::recorded_alone(const std::vector<std::string>& argv, Envi
   return captured();
 }
 
-model::Session Victim::recorded_command(const std::vector<std::string>& argv, Environment env,
+model::Session Victim::recorded_command(const std::vector<std::string>& argv,
+                                        Environment env,
                                         bool same) {
   const Outcome plain = run(argv, env, folder_);
   env.emplace("NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY);
@@ -163,7 +174,8 @@ model::Session Victim::recorded_command(const std::vector<std::string>& argv, En
 
 bool has_loss(const model::Session& session, std::string_view kind) {
   for (const model::Loss& loss : session.losses) {
-    if (loss.kind.id() == kind) return true;
+    if (loss.kind.id() == kind)
+      return true;
   }
   return false;
 }

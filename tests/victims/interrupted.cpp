@@ -104,7 +104,8 @@ int fork_while_registering() {
   std::vector<std::thread> makers;
   for (int i = 0; i < 2; ++i) {
     makers.emplace_back([&stop] {
-      for (unsigned n = 0; !stop; ++n) make_all(n);
+      for (unsigned n = 0; !stop; ++n)
+        make_all(n);
     });
   }
   int hung = 0;
@@ -112,14 +113,17 @@ int fork_while_registering() {
     const pid_t child = fork();
     if (child == 0) {
       alarm(kPatienceS);
-      for (unsigned n = 0; n < 4; ++n) make_all(n);
+      for (unsigned n = 0; n < 4; ++n)
+        make_all(n);
       pair();
       _exit(0);
     }
-    if (wait_for(child) != 0) ++hung;
+    if (wait_for(child) != 0)
+      ++hung;
   }
   stop = true;
-  for (std::thread& maker : makers) maker.join();
+  for (std::thread& maker : makers)
+    maker.join();
   std::printf("hung %d\n", hung);
   return 0;
 }
@@ -155,20 +159,25 @@ int cancel_with_lock() {
     const auto body = [](void*) -> void* {
       pthread_mutex_lock(&lock);
       step = 1;
-      while (step < 2) sched_yield();
-      pair();                                 // the first of its thread: opens the file
-      for (int n = 0; n < 2000; ++n) pair();  // and again
+      while (step < 2)
+        sched_yield();
+      pair();  // the first of its thread: opens the file
+      for (int n = 0; n < 2000; ++n)
+        pair();  // and again
       pthread_mutex_unlock(&lock);
       pthread_testcancel();
       return nullptr;
     };
-    if (pthread_create(&thread, nullptr, body, nullptr) != 0) return 1;
-    while (step < 1) sched_yield();
+    if (pthread_create(&thread, nullptr, body, nullptr) != 0)
+      return 1;
+    while (step < 1)
+      sched_yield();
     pthread_cancel(thread);
     step = 2;
     void* result = nullptr;
     pthread_join(thread, &result);
-    if (result != PTHREAD_CANCELED) return 2;
+    if (result != PTHREAD_CANCELED)
+      return 2;
     if (pthread_mutex_trylock(&lock) != 0) {
       ++locked;
       pthread_mutex_init(&lock, nullptr);
@@ -191,9 +200,11 @@ int handler_registers() {
     make_all(static_cast<unsigned>(alarmed));
   });
   alarms(50);
-  for (unsigned n = 0; alarmed < 3000; ++n) make_all(n);
+  for (unsigned n = 0; alarmed < 3000; ++n)
+    make_all(n);
   alarms(0);
-  for (int i = 0; i < 5; ++i) leaf("calm");
+  for (int i = 0; i < 5; ++i)
+    leaf("calm");
   return 0;
 }
 
@@ -229,23 +240,28 @@ int handler_jumps(bool own_stack, int depth) {
   char name[32];
   static volatile unsigned number;
   number = 0;
-  if (sigsetjmp(back, 1) != 0) jumps = jumps + 1;
+  if (sigsetjmp(back, 1) != 0)
+    jumps = jumps + 1;
   alarms(100);
   while (jumps < 1000) {
     if (depth > 0) {
       pair();
-      for (int i = 0; i < 20; ++i) deeper(depth + i % 3);
+      for (int i = 0; i < 20; ++i)
+        deeper(depth + i % 3);
     } else {
       pair();
       number = number + 1;
-      std::snprintf(name, sizeof name, "name %u",
+      std::snprintf(name,
+                    sizeof name,
+                    "name %u",
                     number);  // ever new ones: definitions are left behind as well
       pair(name);
     }
   }
   alarms(0);
   on_signal(SIGALRM, SIG_IGN);
-  for (int i = 0; i < 5; ++i) leaf("calm");
+  for (int i = 0; i < 5; ++i)
+    leaf("calm");
   return 0;
 }
 
@@ -256,10 +272,12 @@ int work_for_ever() {
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([] {
-      for (;;) pair();
+      for (;;)
+        pair();
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads)
+    thread.join();
   return 0;
 }
 
@@ -277,9 +295,12 @@ class Schedule {
       leaf("handler");
     });
     on_signal(SIGALRM, [](int) { leaf("tick"); });
-    if (seed % 2 == 0) alarms(200 + static_cast<int>(seed % 7) * 100);
-    for (int i = 0; i < 3; ++i) begin_worker();
-    for (int step = 0; step < 60; ++step) one_step();
+    if (seed % 2 == 0)
+      alarms(200 + static_cast<int>(seed % 7) * 100);
+    for (int i = 0; i < 3; ++i)
+      begin_worker();
+    for (int step = 0; step < 60; ++step)
+      one_step();
     return finish();
   }
 
@@ -303,7 +324,9 @@ class Schedule {
           pair();
       }
     };
-    if (pthread_create(&thread, nullptr, body,
+    if (pthread_create(&thread,
+                       nullptr,
+                       body,
                        reinterpret_cast<void*>(static_cast<std::uintptr_t>(random_()))) == 0)
       workers_.push_back(thread);
   }
@@ -322,10 +345,13 @@ class Schedule {
     if (child == 0) {
       on_signal(SIGALRM, SIG_DFL);
       alarm(kPatienceS);
-      for (int i = 0; i < 20; ++i) pair();
+      for (int i = 0; i < 20; ++i)
+        pair();
       make_all(how);
-      if (how == 0 && kForkedChildrenAllocate) std::thread([] { pair(); }).join();
-      if (how == 1) kill(getpid(), SIGKILL);
+      if (how == 0 && kForkedChildrenAllocate)
+        std::thread([] { pair(); }).join();
+      if (how == 1)
+        kill(getpid(), SIGKILL);
       if (how == 2) {
         const pid_t grandchild = fork();
         if (grandchild == 0) {
@@ -340,23 +366,27 @@ class Schedule {
     const bool expected = how == 1
                               ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
                               : WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(how);
-    if (!expected) truth->others.fetch_add(1);
+    if (!expected)
+      truth->others.fetch_add(1);
   }
 
   void one_step() {
     switch (pick(8)) {
       case 0: fork_one(); break;
       case 1:
-        if (workers_.size() < 6) begin_worker();
+        if (workers_.size() < 6)
+          begin_worker();
         break;
       case 2:
-        if (workers_.size() > 1) end_worker();
+        if (workers_.size() > 1)
+          end_worker();
         break;
       case 3: pthread_kill(workers_[pick(static_cast<unsigned>(workers_.size()))], SIGUSR1); break;
       case 4: pthread_kill(workers_[pick(static_cast<unsigned>(workers_.size()))], SIGUSR2); break;
       case 5: make_all(pick(1000)); break;
       default:
-        for (int i = 0; i < 50; ++i) pair();
+        for (int i = 0; i < 50; ++i)
+          pair();
     }
   }
 
@@ -372,9 +402,11 @@ class Schedule {
       case 3:
         on_signal(SIGTERM, [](int) { _exit(12); });
         pthread_kill(workers_.front(), SIGTERM);
-        for (;;) pair();
+        for (;;)
+          pair();
       case 4:
-        while (!workers_.empty()) end_worker();
+        while (!workers_.empty())
+          end_worker();
         return 13;
       default: break;
     }
@@ -386,10 +418,13 @@ class Schedule {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) return 64;
+  if (argc < 3)
+    return 64;
   truth = Truth::open(argv[2]);
-  if (truth == nullptr) return 74;
-  if (argc > 3) seed = static_cast<std::uint32_t>(std::strtoul(argv[3], nullptr, 10));
+  if (truth == nullptr)
+    return 74;
+  if (argc > 3)
+    seed = static_cast<std::uint32_t>(std::strtoul(argv[3], nullptr, 10));
   const std::map<std::string, std::function<int()>> scenarios = {
       {"fork_while_registering", fork_while_registering},
       {"fork_then_thread", fork_then_thread},

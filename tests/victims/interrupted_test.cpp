@@ -36,7 +36,8 @@ class Interrupted : public Victim {
 
 std::uint64_t lost(const model::Session& session, std::string_view kind) {
   for (const model::Loss& loss : session.losses) {
-    if (loss.kind.id() == kind) return loss.count;
+    if (loss.kind.id() == kind)
+      return loss.count;
   }
   return 0;
 }
@@ -89,7 +90,8 @@ TEST_F(Interrupted, HandlersThatRegister) {
   EXPECT_EQ(closed(session, "calm"), 5u);
   EXPECT_EQ(session.domains.size(),
             65u);  // equal names are one, whoever makes them at the same time
-  for (const model::Loss& loss : session.losses) EXPECT_EQ(loss.kind.id(), "reentrant_event");
+  for (const model::Loss& loss : session.losses)
+    EXPECT_EQ(loss.kind.id(), "reentrant_event");
 }
 
 TEST_F(Interrupted, HandlersThatNeverComeBack) {
@@ -100,7 +102,8 @@ TEST_F(Interrupted, HandlersThatNeverComeBack) {
     SCOPED_TRACE(scenario);
     // Under AddressSanitizer the program dies of a jump off an alternate stack, also without the
     // library (github.com/google/sanitizers/issues/189).
-    if (kSanitized && std::string_view(scenario) == "handler_jumps_from_own_stack") continue;
+    if (kSanitized && std::string_view(scenario) == "handler_jumps_from_own_stack")
+      continue;
     const auto session = recorded(scenario);
     EXPECT_EQ(outcome_.ended, "exit 0");
     EXPECT_EQ(closed(session, "calm"), 5u);
@@ -117,7 +120,8 @@ TEST_F(Interrupted, KilledAHundredTimes) {
   std::mt19937 random(seed);
   std::uint64_t done = 0;
   for (int round = 0;
-       round < static_cast<int>(number_in("RANGESCOPE_KILLS", kSanitized ? 10 : 100)); ++round) {
+       round < static_cast<int>(number_in("RANGESCOPE_KILLS", kSanitized ? 10 : 100));
+       ++round) {
     std::error_code error;
     fs::remove_all(folder_ / "captures", error);
     fs::remove(folder_ / "truth", error);
@@ -126,12 +130,14 @@ TEST_F(Interrupted, KilledAHundredTimes) {
                  ", killed after " + std::to_string(delay.count()) + " us");
     auto argv_texts = command("work_for_ever");
     std::vector<char*> argv;
-    for (std::string& text : argv_texts) argv.push_back(text.data());
+    for (std::string& text : argv_texts)
+      argv.push_back(text.data());
     argv.push_back(nullptr);
     auto env_texts = environment({{"NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY},
                                   {"RANGESCOPE_DIR", (folder_ / "captures").string()}});
     std::vector<char*> env;
-    for (std::string& text : env_texts) env.push_back(text.data());
+    for (std::string& text : env_texts)
+      env.push_back(text.data());
     env.push_back(nullptr);
     const Truth* truth = Truth::open((folder_ / "truth").c_str());
     ASSERT_NE(truth, nullptr);
@@ -172,8 +178,10 @@ TEST_F(Interrupted, Schedules) {
     // Of what a handler did inside a hook nothing is recorded: it is counted, by call.
     EXPECT_GE(closed(session, "pair") + lost(session, "reentrant_event"), truth_->done.load());
     EXPECT_LE(closed(session, "pair"), truth_->begun.load());
-    for (const model::Loss& loss : session.losses) EXPECT_EQ(loss.kind.id(), "reentrant_event");
-    if (HasFailure()) break;
+    for (const model::Loss& loss : session.losses)
+      EXPECT_EQ(loss.kind.id(), "reentrant_event");
+    if (HasFailure())
+      break;
   }
 }
 

@@ -31,9 +31,11 @@ void* refused() {
 void* place(size_t bytes) {
   const long all =
       syscall(SYS_mmap, nullptr, bytes + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
-  if (all == -1) return MAP_FAILED;
+  if (all == -1)
+    return MAP_FAILED;
   const auto from = static_cast<uintptr_t>(all), at = (from + kPage - 1) & ~(kPage - 1);
-  if (at > from) syscall(SYS_munmap, from, at - from);
+  if (at > from)
+    syscall(SYS_munmap, from, at - from);
   syscall(SYS_munmap, at + bytes, from + kPage - at);
   return reinterpret_cast<void*>(at);
 }
@@ -43,7 +45,8 @@ void* place(size_t bytes) {
 extern "C" {
 
 long sysconf(int name) noexcept {
-  if (name == _SC_PAGESIZE) return kPage;
+  if (name == _SC_PAGESIZE)
+    return kPage;
   static const auto real = reinterpret_cast<long (*)(int)>(dlsym(RTLD_NEXT, "sysconf"));
   return real(name);
 }
@@ -53,25 +56,31 @@ void* mmap(void* at, size_t bytes, int protection, int flags, int file, off_t of
   const bool fixed = (flags & MAP_FIXED) != 0;
   if (offset % static_cast<off_t>(kPage) != 0 || (fixed && number(at) % kPage != 0))
     return refused();
-  if (!fixed) at = place(bytes);
-  if (at == MAP_FAILED) return at;
+  if (!fixed)
+    at = place(bytes);
+  if (at == MAP_FAILED)
+    return at;
   return pointer(syscall(SYS_mmap, at, bytes, protection, flags | MAP_FIXED, file, offset));
 }
 
 int munmap(void* at, size_t bytes) noexcept {
-  if (number(at) % kPage != 0) return refused(), -1;
+  if (number(at) % kPage != 0)
+    return refused(), -1;
   return static_cast<int>(syscall(SYS_munmap, at, rounded(bytes)));
 }
 
 int madvise(void* at, size_t bytes, int advice) noexcept {
-  if (number(at) % kPage != 0) return refused(), -1;
+  if (number(at) % kPage != 0)
+    return refused(), -1;
   return static_cast<int>(syscall(SYS_madvise, at, rounded(bytes), advice));
 }
 
 void* mremap(void* at, size_t before, size_t after, int flags, ...) noexcept {
-  if (number(at) % kPage != 0 || flags != MREMAP_MAYMOVE) return refused();
+  if (number(at) % kPage != 0 || flags != MREMAP_MAYMOVE)
+    return refused();
   void* const to = place(rounded(after));
-  if (to == MAP_FAILED) return to;
+  if (to == MAP_FAILED)
+    return to;
   return pointer(
       syscall(SYS_mremap, at, rounded(before), rounded(after), MREMAP_MAYMOVE | MREMAP_FIXED, to));
 }

@@ -31,8 +31,11 @@ nvtxPayloadSchemaEntry_t entry(std::uint64_t type, const char* name, std::size_t
   return made;
 }
 
-void give_schema(nvtxDomainHandle_t domain, std::uint64_t id,
-                 const nvtxPayloadSchemaEntry_t* entries, std::size_t count, std::size_t bytes) {
+void give_schema(nvtxDomainHandle_t domain,
+                 std::uint64_t id,
+                 const nvtxPayloadSchemaEntry_t* entries,
+                 std::size_t count,
+                 std::size_t bytes) {
   nvtxPayloadSchemaAttr_t schema = {};
   schema.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
                      NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES |
@@ -65,7 +68,8 @@ int nccl_calls() {
       entry(NVTX_PAYLOAD_ENTRY_TYPE_INT, "Rank", offsetof(Init, rank)),
       entry(NVTX_PAYLOAD_ENTRY_TYPE_INT, "CUDA device", offsetof(Init, device))};
   const nvtxPayloadSchemaEntry_t all_reduce[] = {
-      entry(NVTX_PAYLOAD_ENTRY_TYPE_UINT64, "NCCL communicator ID",
+      entry(NVTX_PAYLOAD_ENTRY_TYPE_UINT64,
+            "NCCL communicator ID",
             offsetof(AllReduce, communicator)),
       entry(NVTX_PAYLOAD_ENTRY_TYPE_SIZE, "Message size [bytes]", offsetof(AllReduce, bytes)),
       entry(kOperations, "Reduction operation", offsetof(AllReduce, operation))};

@@ -22,9 +22,11 @@ int domain_count = 0, string_count = 0;
 nvtxRangeId_t next_id = 7000;
 
 const char* name_of(const Handle* table, int count, const void* handle) {
-  if (handle == nullptr) return "-";
+  if (handle == nullptr)
+    return "-";
   for (int i = 0; i < count; ++i) {
-    if (handle == table + i) return table[i].name;
+    if (handle == table + i)
+      return table[i].name;
   }
   return "?";
 }
@@ -38,7 +40,8 @@ void say(const char* format, ...) {
   va_end(arguments);
   const int file =
       open(std::getenv("OTHER_TOOL_LOG"), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (file < 0 || write(file, line, static_cast<std::size_t>(length)) != length) std::abort();
+  if (file < 0 || write(file, line, static_cast<std::size_t>(length)) != length)
+    std::abort();
   close(file);
 }
 
@@ -89,7 +92,9 @@ nvtxStringHandle_t intern(nvtxDomainHandle_t d, const char* name) {
 }
 
 template <typename Function>
-void set(const NvtxExportTableCallbacks* callbacks, NvtxCallbackModule module, int index,
+void set(const NvtxExportTableCallbacks* callbacks,
+         NvtxCallbackModule module,
+         int index,
          Function* function) {
   NvtxFunctionTable table = nullptr;
   unsigned size = 0;
@@ -100,7 +105,8 @@ void set(const NvtxExportTableCallbacks* callbacks, NvtxCallbackModule module, i
 }
 
 int push_payload(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, size_t) {
-  say("push payload %d in %s\n", static_cast<int>(data->schemaId),
+  say("push payload %d in %s\n",
+      static_cast<int>(data->schemaId),
       name_of(domains, domain_count, d));
   return 0;
 }

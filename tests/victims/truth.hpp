@@ -17,7 +17,8 @@ struct Truth {
   /// Mapped for good; null where the file cannot be had.
   static Truth* open(const char* path) {
     const int file = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (file < 0) return nullptr;
+    if (file < 0)
+      return nullptr;
     void* at = MAP_FAILED;
     if (::ftruncate(file, sizeof(Truth)) == 0)
       at = ::mmap(nullptr, sizeof(Truth), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -47,7 +47,8 @@ struct Range {
 };
 
 void leaf(const char* name, int times = 1) {
-  for (int i = 0; i < times; ++i) Range range(name);
+  for (int i = 0; i < times; ++i)
+    Range range(name);
 }
 
 nvtxEventAttributes_t attributes(const char* name) {
@@ -69,10 +70,12 @@ int wait_for(pid_t child) {
 // Static objects of the program: NVTX before main, and after main has returned.
 struct Early {
   Early() {
-    if (std::getenv("VICTIM_EARLY") != nullptr) leaf("before main");
+    if (std::getenv("VICTIM_EARLY") != nullptr)
+      leaf("before main");
   }
   ~Early() {
-    if (std::getenv("VICTIM_EARLY") != nullptr) leaf("static destructor");
+    if (std::getenv("VICTIM_EARLY") != nullptr)
+      leaf("static destructor");
   }
 } early;
 
@@ -157,7 +160,8 @@ int values() {
   nvtxDomainRangeEnd(domain, three);
   nvtxRangeEnd(one);
   nvtxRangeEnd(987654321);
-  std::printf("%d %d\n", nvtxDomainCreateA("D") == domain,
+  std::printf("%d %d\n",
+              nvtxDomainCreateA("D") == domain,
               nvtxDomainRegisterStringA(domain, "s") != nullptr);
   nvtxDomainDestroy(domain);
   return 0;
@@ -262,7 +266,8 @@ int unique(long number) {
 std::size_t resident_bytes() {
   std::FILE* file = std::fopen("/proc/self/statm", "r");
   unsigned long all = 0, resident = 0;
-  if (file == nullptr || std::fscanf(file, "%lu %lu", &all, &resident) != 2) return 0;
+  if (file == nullptr || std::fscanf(file, "%lu %lu", &all, &resident) != 2)
+    return 0;
   std::fclose(file);
   return resident * 4096;
 }
@@ -387,10 +392,14 @@ int die(int how) {
   if (how == SIGSEGV)
     *static_cast<volatile int*>(
         mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) = 1;
-  if (how == SIGABRT) std::abort();
-  if (how == 0) _exit(7);
-  if (how == 1) std::exit(9);
-  if (how == 2) throw std::runtime_error("thrown out of main");
+  if (how == SIGABRT)
+    std::abort();
+  if (how == 0)
+    _exit(7);
+  if (how == 1)
+    std::exit(9);
+  if (how == 2)
+    throw std::runtime_error("thrown out of main");
   kill(getpid(), how);
   return 0;
 }
@@ -426,14 +435,17 @@ int threads_at_once(int count) {
       nvtxRangePop();
       return nullptr;
     };
-    if (pthread_create(&thread, &small, body, nullptr) != 0) return 1;
+    if (pthread_create(&thread, &small, body, nullptr) != 0)
+      return 1;
   }
-  for (pthread_t thread : threads) pthread_join(thread, nullptr);
+  for (pthread_t thread : threads)
+    pthread_join(thread, nullptr);
   return 0;
 }
 
 int threads_in_turn() {
-  for (int i = 0; i < 2000; ++i) std::thread([] { leaf("short"); }).join();
+  for (int i = 0; i < 2000; ++i)
+    std::thread([] { leaf("short"); }).join();
   return 0;
 }
 
@@ -526,7 +538,8 @@ int no_memory() {
 
 int close_all() {
   leaf("early");
-  for (int fd = 0; fd < 64; ++fd) close(fd);
+  for (int fd = 0; fd < 64; ++fd)
+    close(fd);
   for (int fd = 0; fd < 3; ++fd) {
     if (open("/dev/null", O_RDWR) != fd)
       _exit(3);  // lowest number first: nothing of ours in the way
@@ -539,8 +552,10 @@ int unbalanced() {
   nvtxRangePop();
   nvtxRangePop();
   nvtxRangePushA("open");
-  for (int i = 0; i < 3000; ++i) nvtxRangePushA("deep");
-  for (int i = 0; i < 3000; ++i) nvtxRangePop();
+  for (int i = 0; i < 3000; ++i)
+    nvtxRangePushA("deep");
+  for (int i = 0; i < 3000; ++i)
+    nvtxRangePop();
   nvtxDomainHandle_t d = nvtxDomainCreateA("D");
   nvtxEventAttributes_t a = attributes("crossing");
   nvtxDomainRangePushEx(d, &a);
@@ -556,7 +571,8 @@ int unbalanced() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) return 64;
+  if (argc < 2)
+    return 64;
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   self.assign(path, static_cast<std::size_t>(length > 0 ? length : 0));

@@ -13,7 +13,8 @@ namespace {
 
 class Scenario : public Victim {
  protected:
-  model::Session recorded(std::vector<std::string> arguments, const Environment& env = {},
+  model::Session recorded(std::vector<std::string> arguments,
+                          const Environment& env = {},
                           bool same = true) {
     arguments.insert(arguments.begin(), RANGESCOPE_VICTIM);
     return recorded_command(arguments, env, same);
@@ -88,8 +89,10 @@ TEST_F(Scenario, PayloadsOfTheExtensionThatNcclCarries) {
   EXPECT_EQ(show(session), "p0: NCCL:ncclCommInitRank 1\np0: NCCL:ncclAllReduce 2\n");
   std::string text;
   for (const auto& field : session.payload_fields)
-    text += fmt::format("{}: {} = {:x}\n", session.strings.view(session.ranges[field.range].name),
-                        session.strings.view(field.name), field.bits);
+    text += fmt::format("{}: {} = {:x}\n",
+                        session.strings.view(session.ranges[field.range].name),
+                        session.strings.view(field.name),
+                        field.bits);
   EXPECT_EQ(text,
             "ncclCommInitRank: NCCL communicator ID = feedbeef12345678\n"
             "ncclCommInitRank: No. of ranks = 2\n"
@@ -163,7 +166,8 @@ TEST_F(Scenario, ForkInsideARange) {
 }
 
 TEST_F(Scenario, ForkThatNoLibrarySees) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers do not survive a raw clone";
+  if (kSanitized)
+    GTEST_SKIP() << "sanitizers do not survive a raw clone";
   EXPECT_EQ(show(recorded({"raw_fork"})), "p0: parent 2\np1: raw child 2\n");
 }
 
@@ -221,8 +225,10 @@ TEST_F(Scenario, SignalStorm) {
   EXPECT_EQ(closed(session, "calm"), 5u);
   EXPECT_EQ(closed(session, "drop"), closed(session, "storm"));
   EXPECT_GT(closed(session, "handler"), 100u);
-  for (const model::Range& range : session.ranges) EXPECT_NE(range.end_ns, model::kOpen);
-  for (const model::Loss& loss : session.losses) EXPECT_EQ(loss.kind.id(), "reentrant_event");
+  for (const model::Range& range : session.ranges)
+    EXPECT_NE(range.end_ns, model::kOpen);
+  for (const model::Loss& loss : session.losses)
+    EXPECT_EQ(loss.kind.id(), "reentrant_event");
 }
 
 TEST_F(Scenario, PluginsComeAndGo) {
@@ -263,7 +269,8 @@ TEST_F(Scenario, ALongRunIsThinnedToTheEnd) {
   for (const model::Range& range : session.ranges) {
     begin = std::min(begin, range.start_ns);
     end = std::max(end, range.end_ns);
-    if (session.strings.view(range.name) == "step") last = std::max(last, range.end_ns);
+    if (session.strings.view(range.name) == "step")
+      last = std::max(last, range.end_ns);
   }
   EXPECT_GT(last - begin, (end - begin) / 10 * 9);
   ASSERT_EQ(session.losses.size(), 1u);
@@ -281,7 +288,8 @@ TEST_F(Scenario, OwnLimitOnFileSize) {
 
 // A kernel with pages of 64 KiB (arm64) refuses offsets between them: every chunk was lost there.
 TEST_F(Scenario, PagesOf64KiB) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers map memory before anything that is preloaded";
+  if (kSanitized)
+    GTEST_SKIP() << "sanitizers map memory before anything that is preloaded";
   const auto session = recorded({"many", "200000"}, {{"LD_PRELOAD", RANGESCOPE_LARGE_PAGES}});
   EXPECT_EQ(show(session), "p0: all 1\np0: all > step 200000\n");
 }
@@ -291,14 +299,16 @@ TEST_F(Scenario, NoDescriptorsLeft) {
 }
 
 TEST_F(Scenario, NoMemoryLeft) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers need address space";
+  if (kSanitized)
+    GTEST_SKIP() << "sanitizers need address space";
   const auto session = recorded({"no_memory"});
   EXPECT_EQ(closed(session, "early"), 1u);
   EXPECT_TRUE(has_loss(session, "no_memory")) << show(session);
 }
 
 TEST_F(Scenario, AllDescriptorsClosed) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers keep descriptors";
+  if (kSanitized)
+    GTEST_SKIP() << "sanitizers keep descriptors";
   const auto session = recorded({"close_all"});
   EXPECT_EQ(show(session), "p0: early 1\np0: many 5000\n");
 }
@@ -318,10 +328,10 @@ TEST_F(Scenario, FullDisk) {
 TEST_F(Scenario, FolderThatCannotBeWritten) {
   const Outcome plain = run({RANGESCOPE_VICTIM, "zoo"}, {}, folder_);
   for (const std::string place : {"/proc/nowhere", "/dev/null", ""}) {
-    EXPECT_EQ(
-        run({RANGESCOPE_VICTIM, "zoo"},
-            {{"NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY}, {"RANGESCOPE_DIR", place}}, folder_),
-        plain);
+    EXPECT_EQ(run({RANGESCOPE_VICTIM, "zoo"},
+                  {{"NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY}, {"RANGESCOPE_DIR", place}},
+                  folder_),
+              plain);
   }
   const Outcome loud = run({RANGESCOPE_VICTIM, "zoo"},
                            {{"NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY},
@@ -335,10 +345,12 @@ TEST_F(Scenario, FolderThatCannotBeWritten) {
 TEST_F(Scenario, AnotherToolBehindOursSeesTheSamePayloads) {
   const std::string alone = (folder_ / "alone").string(), chained = (folder_ / "chained").string();
   run({RANGESCOPE_VICTIM, "payload_extension"},
-      {{"NVTX_INJECTION64_PATH", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", alone}}, folder_);
-  const auto session = recorded(
-      {"payload_extension"},
-      {{"RANGESCOPE_CHAIN_NVTX", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", chained}}, false);
+      {{"NVTX_INJECTION64_PATH", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", alone}},
+      folder_);
+  const auto session =
+      recorded({"payload_extension"},
+               {{"RANGESCOPE_CHAIN_NVTX", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", chained}},
+               false);
   const std::string log = base::read_file(alone).value_or("");
   EXPECT_NE(log.find("push payload 77 in NCCL\n"), std::string::npos) << log;
   EXPECT_EQ(base::read_file(chained).value_or(""), log);
@@ -349,10 +361,12 @@ TEST_F(Scenario, AnotherToolBehindOursSeesTheSame) {
   const std::string alone = (folder_ / "alone").string(), chained = (folder_ / "chained").string();
   const Outcome plain =
       run({RANGESCOPE_VICTIM, "zoo"},
-          {{"NVTX_INJECTION64_PATH", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", alone}}, folder_);
-  const auto session = recorded(
-      {"zoo"}, {{"RANGESCOPE_CHAIN_NVTX", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", chained}},
-      false);
+          {{"NVTX_INJECTION64_PATH", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", alone}},
+          folder_);
+  const auto session =
+      recorded({"zoo"},
+               {{"RANGESCOPE_CHAIN_NVTX", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", chained}},
+               false);
   EXPECT_EQ(outcome_, plain);
   const std::string log = base::read_file(alone).value_or("");
   EXPECT_NE(log.find("push decode_all in LLM\n"), std::string::npos) << log;
@@ -367,9 +381,11 @@ TEST_F(Scenario, NoNvtxNoCapture) {
 }
 
 TEST_F(Scenario, PythonChildrenForkedAndSpawned) {
-  if (kSanitized) GTEST_SKIP() << "the interpreter is not instrumented";
+  if (kSanitized)
+    GTEST_SKIP() << "the interpreter is not instrumented";
   const auto python = base::find_on_path("python3");
-  if (!python) GTEST_SKIP() << "no python3";
+  if (!python)
+    GTEST_SKIP() << "no python3";
   for (const char* method : {"fork", "spawn"}) {
     SCOPED_TRACE(method);
     std::error_code error;

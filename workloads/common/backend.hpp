@@ -57,8 +57,8 @@ class Backend {
   void sync();
 
   /// y[rows, out] = x[rows, in] * w[out, in]^T, added to y when `accumulate`.
-  void matmul(const float* x, const float* w, float* y, int rows, int in, int out,
-              bool accumulate = false);
+  void matmul(
+      const float* x, const float* w, float* y, int rows, int in, int out, bool accumulate = false);
 
   // Decoder
   void embed(const std::int32_t* tokens, const float* table, float* out, int rows, int width);
@@ -70,8 +70,15 @@ class Backend {
   void store(const float* x, float* cache, const std::int32_t* position, int rows, int width);
   /// Causal attention of `rows` queries at *position.. over the cache; `longest` bounds *position +
   /// rows.
-  void attend(const float* q, const float* keys, const float* values, float* out,
-              const std::int32_t* position, int rows, int heads, int head_width, int longest);
+  void attend(const float* q,
+              const float* keys,
+              const float* values,
+              float* out,
+              const std::int32_t* position,
+              int rows,
+              int heads,
+              int head_width,
+              int longest);
   /// gate = silu(gate) * up
   void swiglu(float* gate, const float* up, std::size_t count);
   /// *token = index of the largest of `count` values; the first one wins.
@@ -84,8 +91,15 @@ class Backend {
   void im2col(const float* images, float* columns, int n, int channels, int size);
   /// out[n, channels, size, size] = relu?(x[n*size*size, channels] * scale[c] + shift[c] (+
   /// residual))
-  void normalize(const float* x, const float* scale, const float* shift, const float* residual,
-                 float* out, int n, int channels, int size, bool relu);
+  void normalize(const float* x,
+                 const float* scale,
+                 const float* shift,
+                 const float* residual,
+                 float* out,
+                 int n,
+                 int channels,
+                 int size,
+                 bool relu);
   /// out[n, channels] = mean over the image
   void average(const float* images, float* out, int n, int channels, int size);
 

@@ -69,11 +69,12 @@ std::vector<std::int32_t> Backend::download(const std::int32_t* from, std::size_
 }
 void Backend::sync() {}
 
-void Backend::matmul(const float* x, const float* w, float* y, int rows, int in, int out,
-                     bool accumulate) {
+void Backend::matmul(
+    const float* x, const float* w, float* y, int rows, int in, int out, bool accumulate) {
   const ConstMap xs(x, rows, in), ws(w, out, in);
   Map ys(y, rows, out);
-  if (!accumulate) ys.setZero();
+  if (!accumulate)
+    ys.setZero();
   if (rows == 1) {
     ys.row(0).transpose().noalias() += ws * xs.row(0).transpose();
   } else {
@@ -81,8 +82,8 @@ void Backend::matmul(const float* x, const float* w, float* y, int rows, int in,
   }
 }
 
-void Backend::embed(const std::int32_t* tokens, const float* table, float* out, int rows,
-                    int width) {
+void Backend::embed(
+    const std::int32_t* tokens, const float* table, float* out, int rows, int width) {
   for (int r = 0; r < rows; ++r) {
     std::memcpy(out + at(r, width), table + at(tokens[r], width), at(width, 1) * sizeof(float));
   }
@@ -115,13 +116,20 @@ void Backend::rotate(float* x, const std::int32_t* position, int rows, int heads
   }
 }
 
-void Backend::store(const float* x, float* cache, const std::int32_t* position, int rows,
-                    int width) {
+void Backend::store(
+    const float* x, float* cache, const std::int32_t* position, int rows, int width) {
   std::memcpy(cache + at(*position, width), x, at(rows, width) * sizeof(float));
 }
 
-void Backend::attend(const float* q, const float* keys, const float* values, float* out,
-                     const std::int32_t* position, int rows, int heads, int head_width, int) {
+void Backend::attend(const float* q,
+                     const float* keys,
+                     const float* values,
+                     float* out,
+                     const std::int32_t* position,
+                     int rows,
+                     int heads,
+                     int head_width,
+                     int) {
   const int width = heads * head_width, length = *position + rows;
   const float scale = 1.0F / std::sqrt(static_cast<float>(head_width));
   Matrix& scores = state_->scores;
@@ -176,8 +184,14 @@ void Backend::im2col(const float* images, float* columns, int n, int channels, i
   }
 }
 
-void Backend::normalize(const float* x, const float* scale, const float* shift,
-                        const float* residual, float* out, int n, int channels, int size,
+void Backend::normalize(const float* x,
+                        const float* scale,
+                        const float* shift,
+                        const float* residual,
+                        float* out,
+                        int n,
+                        int channels,
+                        int size,
                         bool relu) {
   const int pixels = size * size;
   for (int i = 0; i < n; ++i) {
@@ -186,7 +200,8 @@ void Backend::normalize(const float* x, const float* scale, const float* shift,
       for (int p = 0; p < pixels; ++p) {
         float value =
             x[at(i * pixels + p, channels) + static_cast<std::size_t>(c)] * scale[c] + shift[c];
-        if (residual) value += residual[base + static_cast<std::size_t>(p)];
+        if (residual)
+          value += residual[base + static_cast<std::size_t>(p)];
         out[base + static_cast<std::size_t>(p)] = relu ? std::max(value, 0.0F) : value;
       }
     }

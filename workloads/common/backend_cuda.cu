@@ -15,7 +15,8 @@ thread_local std::int64_t launched = 0;
 std::atomic<bool> library_ran{false};
 
 void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
+  if (error == cudaSuccess)
+    return;
   std::fprintf(stderr, "cuda: %s: %s\n", what, cudaGetErrorString(error));
   if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) {
     std::fprintf(stderr, "  hint: run the CPU build of this workload (its name without _cuda)\n");
@@ -52,7 +53,8 @@ struct Memory::Blocks {
 
 Memory::Memory() : blocks_(std::make_unique<Blocks>()) {}
 Memory::~Memory() {
-  for (void* block : blocks_->blocks) cudaFree(block);
+  for (void* block : blocks_->blocks)
+    cudaFree(block);
 }
 float* Memory::floats(std::size_t count) {
   return static_cast<float*>(blocks_->take(count * sizeof(float)));
@@ -88,13 +90,16 @@ Backend::Backend(const Settings& settings) : state_(std::make_unique<State>()) {
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   check(cudaStreamCreateWithFlags(&state_->stream, cudaStreamNonBlocking),
         "cudaStreamCreateWithFlags");
-  if (!settings.own_gemm) state_->gemm = gemm_create(state_->stream, settings.tf32);
+  if (!settings.own_gemm)
+    state_->gemm = gemm_create(state_->stream, settings.tf32);
 }
 
 Backend::~Backend() {
   cudaStreamSynchronize(state_->stream);
-  if (state_->executable) cudaGraphExecDestroy(state_->executable);
-  if (state_->graph) cudaGraphDestroy(state_->graph);
+  if (state_->executable)
+    cudaGraphExecDestroy(state_->executable);
+  if (state_->graph)
+    cudaGraphDestroy(state_->graph);
   gemm_destroy(state_->gemm);
   cudaStreamDestroy(state_->stream);
 }
@@ -135,14 +140,14 @@ void Backend::sync() {
   check(cudaStreamSynchronize(state_->stream), "cudaStreamSynchronize");
 }
 
-void Backend::matmul(const float* x, const float* w, float* y, int rows, int in, int out,
-                     bool accumulate) {
+void Backend::matmul(
+    const float* x, const float* w, float* y, int rows, int in, int out, bool accumulate) {
   const float beta = accumulate ? 1.0F : 0.0F;
   if (state_->gemm) {
     library_ran = true;
     if (!gemm_run(state_->gemm, x, w, y, rows, in, out, beta)) {
-      std::fprintf(stderr, "cuda: cuBLAS failed on %d x %d x %d\n  hint: try --own-gemm\n", rows,
-                   in, out);
+      std::fprintf(
+          stderr, "cuda: cuBLAS failed on %d x %d x %d\n  hint: try --own-gemm\n", rows, in, out);
       std::_Exit(71);
     }
     return;
@@ -152,8 +157,8 @@ void Backend::matmul(const float* x, const float* w, float* y, int rows, int in,
   state_->count("matmul");
 }
 
-void Backend::embed(const std::int32_t* tokens, const float* table, float* out, int rows,
-                    int width) {
+void Backend::embed(
+    const std::int32_t* tokens, const float* table, float* out, int rows, int width) {
   kernels::embed<<<rows, kernels::kBlock, 0, state_->stream>>>(tokens, table, out, width);
   state_->count("embed");
 }
@@ -168,24 +173,31 @@ void Backend::rotate(float* x, const std::int32_t* position, int rows, int heads
   state_->count("rotate");
 }
 
-void Backend::store(const float* x, float* cache, const std::int32_t* position, int rows,
-                    int width) {
+void Backend::store(
+    const float* x, float* cache, const std::int32_t* position, int rows, int width) {
   kernels::store<<<rows, kernels::kBlock, 0, state_->stream>>>(x, cache, position, width);
   state_->count("store");
 }
 
-void Backend::attend(const float* q, const float* keys, const float* values, float* out,
-                     const std::int32_t* position, int rows, int heads, int head_width,
+void Backend::attend(const float* q,
+                     const float* keys,
+                     const float* values,
+                     float* out,
+                     const std::int32_t* position,
+                     int rows,
+                     int heads,
+                     int head_width,
                      int longest) {
   const dim3 grid(static_cast<unsigned>(heads), static_cast<unsigned>(rows));
   const auto bytes = static_cast<std::size_t>(longest) * sizeof(float);
   if (bytes > 46U << 10) {  // more than every device gives without asking
-    check(cudaFuncSetAttribute(kernels::attend, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(bytes)),
-          "attention over this many tokens");
+    check(
+        cudaFuncSetAttribute(
+            kernels::attend, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+        "attention over this many tokens");
   }
-  kernels::attend<<<grid, kernels::kBlock, bytes, state_->stream>>>(q, keys, values, out, position,
-                                                                    heads, head_width);
+  kernels::attend<<<grid, kernels::kBlock, bytes, state_->stream>>>(
+      q, keys, values, out, position, heads, head_width);
   state_->count("attend");
 }
 
@@ -207,13 +219,19 @@ void Backend::advance(std::int32_t* position, int by) {
 
 void Backend::im2col(const float* images, float* columns, int n, int channels, int size) {
   const std::int64_t total = static_cast<std::int64_t>(n) * size * size * channels * 9;
-  kernels::im2col<<<blocks_for(total), kernels::kBlock, 0, state_->stream>>>(images, columns, total,
-                                                                             channels, size);
+  kernels::im2col<<<blocks_for(total), kernels::kBlock, 0, state_->stream>>>(
+      images, columns, total, channels, size);
   state_->count("im2col");
 }
 
-void Backend::normalize(const float* x, const float* scale, const float* shift,
-                        const float* residual, float* out, int n, int channels, int size,
+void Backend::normalize(const float* x,
+                        const float* scale,
+                        const float* shift,
+                        const float* residual,
+                        float* out,
+                        int n,
+                        int channels,
+                        int size,
                         bool relu) {
   const std::int64_t total = static_cast<std::int64_t>(n) * channels * size * size;
   kernels::normalize<<<blocks_for(total), kernels::kBlock, 0, state_->stream>>>(

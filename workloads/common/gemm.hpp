@@ -12,7 +12,7 @@ struct Gemm;
 [[nodiscard]] Gemm* gemm_create(cudaStream_t stream, bool tf32);
 void gemm_destroy(Gemm* gemm);
 /// y[rows, out] = x[rows, in] * w[out, in]^T + beta * y. False when the library failed.
-[[nodiscard]] bool gemm_run(Gemm* gemm, const float* x, const float* w, float* y, int rows, int in,
-                            int out, float beta);
+[[nodiscard]] bool gemm_run(
+    Gemm* gemm, const float* x, const float* w, float* y, int rows, int in, int out, float beta);
 
 }  // namespace workload

@@ -27,19 +27,33 @@ Gemm* gemm_create(cudaStream_t stream, bool tf32) {
 }
 
 void gemm_destroy(Gemm* gemm) {
-  if (!gemm) return;
-  if (gemm->handle) cublasDestroy(gemm->handle);
+  if (!gemm)
+    return;
+  if (gemm->handle)
+    cublasDestroy(gemm->handle);
   cudaFree(gemm->workspace);
   delete gemm;
 }
 
 // cuBLAS is column-major: there the row-major y is y^T[out, rows] = (w as [in, out])^T * (x as [in,
 // rows]).
-bool gemm_run(Gemm* gemm, const float* x, const float* w, float* y, int rows, int in, int out,
-              float beta) {
+bool gemm_run(
+    Gemm* gemm, const float* x, const float* w, float* y, int rows, int in, int out, float beta) {
   const float one = 1.0F;
-  return cublasSgemm(gemm->handle, CUBLAS_OP_T, CUBLAS_OP_N, out, rows, in, &one, w, in, x, in,
-                     &beta, y, out) == CUBLAS_STATUS_SUCCESS;
+  return cublasSgemm(gemm->handle,
+                     CUBLAS_OP_T,
+                     CUBLAS_OP_N,
+                     out,
+                     rows,
+                     in,
+                     &one,
+                     w,
+                     in,
+                     x,
+                     in,
+                     &beta,
+                     y,
+                     out) == CUBLAS_STATUS_SUCCESS;
 }
 
 }  // namespace workload

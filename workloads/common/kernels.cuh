@@ -16,7 +16,8 @@ __device__ inline float block_sum(float value, float* shared) {
   shared[threadIdx.x] = value;
   __syncthreads();
   for (int step = kBlock / 2; step > 0; step /= 2) {
-    if (threadIdx.x < step) shared[threadIdx.x] += shared[threadIdx.x + step];
+    if (threadIdx.x < step)
+      shared[threadIdx.x] += shared[threadIdx.x + step];
     __syncthreads();
   }
   const float sum = shared[0];
@@ -38,8 +39,8 @@ __device__ inline float block_max(float value, float* shared) {
 }
 
 /// Tiles of 16 x 16: block (16, 16), grid (out / 16, rows / 16), rounded up.
-__global__ void matmul(const float* x, const float* w, float* y, int rows, int in, int out,
-                       float beta) {
+__global__ void matmul(
+    const float* x, const float* w, float* y, int rows, int in, int out, float beta) {
   __shared__ float xs[16][17], ws[16][17];
   const int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
   const int w_row = blockIdx.x * 16 + threadIdx.y;
@@ -51,7 +52,8 @@ __global__ void matmul(const float* x, const float* w, float* y, int rows, int i
     ws[threadIdx.y][threadIdx.x] =
         w_row < out && kx < in ? w[static_cast<std::int64_t>(w_row) * in + kx] : 0.0F;
     __syncthreads();
-    for (int i = 0; i < 16; ++i) sum += xs[threadIdx.y][i] * ws[threadIdx.x][i];
+    for (int i = 0; i < 16; ++i)
+      sum += xs[threadIdx.y][i] * ws[threadIdx.x][i];
     __syncthreads();
   }
   if (row < rows && column < out) {
@@ -64,7 +66,8 @@ __global__ void matmul(const float* x, const float* w, float* y, int rows, int i
 __global__ void embed(const std::int32_t* tokens, const float* table, float* out, int width) {
   const float* from = table + static_cast<std::int64_t>(tokens[blockIdx.x]) * width;
   float* to = out + static_cast<std::int64_t>(blockIdx.x) * width;
-  for (int i = threadIdx.x; i < width; i += kBlock) to[i] = from[i];
+  for (int i = threadIdx.x; i < width; i += kBlock)
+    to[i] = from[i];
 }
 
 /// One block a row.
@@ -73,9 +76,11 @@ __global__ void rms_norm(const float* x, const float* gain, float* out, int widt
   const float* row = x + static_cast<std::int64_t>(blockIdx.x) * width;
   float* to = out + static_cast<std::int64_t>(blockIdx.x) * width;
   float squares = 0;
-  for (int i = threadIdx.x; i < width; i += kBlock) squares += row[i] * row[i];
+  for (int i = threadIdx.x; i < width; i += kBlock)
+    squares += row[i] * row[i];
   const float scale = 1.0F / sqrtf(block_sum(squares, shared) / static_cast<float>(width) + 1e-5F);
-  for (int i = threadIdx.x; i < width; i += kBlock) to[i] = row[i] * scale * gain[i];
+  for (int i = threadIdx.x; i < width; i += kBlock)
+    to[i] = row[i] * scale * gain[i];
 }
 
 /// One block a row; threads share the pairs of all heads.
@@ -99,13 +104,19 @@ __global__ void rotate(float* x, const std::int32_t* position, int heads, int he
 __global__ void store(const float* x, float* cache, const std::int32_t* position, int width) {
   const float* row = x + static_cast<std::int64_t>(blockIdx.x) * width;
   float* to = cache + (static_cast<std::int64_t>(*position) + blockIdx.x) * width;
-  for (int i = threadIdx.x; i < width; i += kBlock) to[i] = row[i];
+  for (int i = threadIdx.x; i < width; i += kBlock)
+    to[i] = row[i];
 }
 
 /// Block (head, row) of the grid; dynamic shared memory holds a score for each of the longest
 /// possible positions.
-__global__ void attend(const float* q, const float* keys, const float* values, float* out,
-                       const std::int32_t* position, int heads, int head_width) {
+__global__ void attend(const float* q,
+                       const float* keys,
+                       const float* values,
+                       float* out,
+                       const std::int32_t* position,
+                       int heads,
+                       int head_width) {
   extern __shared__ float scores[];
   __shared__ float shared[kBlock];
   const int width = heads * head_width, offset = blockIdx.x * head_width;
@@ -116,7 +127,8 @@ __global__ void attend(const float* q, const float* keys, const float* values, f
   for (int j = threadIdx.x; j < seen; j += kBlock) {
     const float* key = keys + static_cast<std::int64_t>(j) * width + offset;
     float dot = 0;
-    for (int i = 0; i < head_width; ++i) dot += query[i] * key[i];
+    for (int i = 0; i < head_width; ++i)
+      dot += query[i] * key[i];
     scores[j] = dot;
     top = fmaxf(top, dot);
   }
@@ -137,7 +149,8 @@ __global__ void attend(const float* q, const float* keys, const float* values, f
 
 __global__ void swiglu(float* gate, const float* up, std::int64_t count) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
-  if (i < count) gate[i] = gate[i] / (1.0F + expf(-gate[i])) * up[i];
+  if (i < count)
+    gate[i] = gate[i] / (1.0F + expf(-gate[i])) * up[i];
 }
 
 /// One block.
@@ -166,7 +179,8 @@ __global__ void argmax(const float* x, std::int32_t* token, int count) {
     }
     __syncthreads();
   }
-  if (threadIdx.x == 0) *token = where[0];
+  if (threadIdx.x == 0)
+    *token = where[0];
 }
 
 __global__ void advance(std::int32_t* position, int by) {
@@ -174,10 +188,11 @@ __global__ void advance(std::int32_t* position, int by) {
 }
 
 /// A thread for each of n * size * size * channels * 9 elements.
-__global__ void im2col(const float* images, float* columns, std::int64_t total, int channels,
-                       int size) {
+__global__ void im2col(
+    const float* images, float* columns, std::int64_t total, int channels, int size) {
   const std::int64_t id = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
-  if (id >= total) return;
+  if (id >= total)
+    return;
   const int tap = static_cast<int>(id % 9), c = static_cast<int>(id / 9 % channels);
   const std::int64_t pixel = id / (9 * static_cast<std::int64_t>(channels));
   const int x = static_cast<int>(pixel % size) + tap % 3 - 1,
@@ -188,15 +203,23 @@ __global__ void im2col(const float* images, float* columns, std::int64_t total, 
 }
 
 /// A thread for each of n * channels * size * size elements; residual may be out itself.
-__global__ void normalize(const float* x, const float* scale, const float* shift,
-                          const float* residual, float* out, std::int64_t total, int channels,
-                          int pixels, bool relu) {
+__global__ void normalize(const float* x,
+                          const float* scale,
+                          const float* shift,
+                          const float* residual,
+                          float* out,
+                          std::int64_t total,
+                          int channels,
+                          int pixels,
+                          bool relu) {
   const std::int64_t id = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
-  if (id >= total) return;
+  if (id >= total)
+    return;
   const std::int64_t pixel = id % pixels, image = id / pixels / channels;
   const int c = static_cast<int>(id / pixels % channels);
   float value = x[(image * pixels + pixel) * channels + c] * scale[c] + shift[c];
-  if (residual) value += residual[id];
+  if (residual)
+    value += residual[id];
   out[id] = relu ? fmaxf(value, 0.0F) : value;
 }
 
@@ -205,9 +228,11 @@ __global__ void average(const float* images, float* out, int pixels) {
   __shared__ float shared[kBlock];
   const float* plane = images + static_cast<std::int64_t>(blockIdx.x) * pixels;
   float sum = 0;
-  for (int i = threadIdx.x; i < pixels; i += kBlock) sum += plane[i];
+  for (int i = threadIdx.x; i < pixels; i += kBlock)
+    sum += plane[i];
   sum = block_sum(sum, shared);
-  if (threadIdx.x == 0) out[blockIdx.x] = sum / static_cast<float>(pixels);
+  if (threadIdx.x == 0)
+    out[blockIdx.x] = sum / static_cast<float>(pixels);
 }
 
 }  // namespace workload::kernels

@@ -10,7 +10,10 @@ namespace workload {
 Options::Options(std::string program, std::string summary)
     : program_(std::move(program)), summary_(std::move(summary)) {}
 
-void Options::number(const char* name, std::int64_t* value, std::int64_t least, std::int64_t most,
+void Options::number(const char* name,
+                     std::int64_t* value,
+                     std::int64_t least,
+                     std::int64_t most,
                      const char* help) {
   options_.push_back({name, help, value, least, most, nullptr, nullptr});
 }
@@ -25,14 +28,20 @@ void Options::text(const char* name, bool* given, std::string* value, const char
 
 void Options::usage(const std::string& problem) const {
   std::FILE* out = problem.empty() ? stdout : stderr;
-  if (!problem.empty()) std::fprintf(out, "%s: %s\n\n", program_.c_str(), problem.c_str());
+  if (!problem.empty())
+    std::fprintf(out, "%s: %s\n\n", program_.c_str(), problem.c_str());
   std::fprintf(out, "usage: %s [options]\n%s\n\n", program_.c_str(), summary_.c_str());
   for (const Option& o : options_) {
     if (o.number) {
-      std::fprintf(out, "  --%-12s %s (%lld)\n", (o.name + " N").c_str(), o.help.c_str(),
+      std::fprintf(out,
+                   "  --%-12s %s (%lld)\n",
+                   (o.name + " N").c_str(),
+                   o.help.c_str(),
                    static_cast<long long>(*o.number));
     } else {
-      std::fprintf(out, "  --%-12s %s\n", o.text ? (o.name + "[=F]").c_str() : o.name.c_str(),
+      std::fprintf(out,
+                   "  --%-12s %s\n",
+                   o.text ? (o.name + "[=F]").c_str() : o.name.c_str(),
                    o.help.c_str());
     }
   }
@@ -42,7 +51,8 @@ void Options::usage(const std::string& problem) const {
 void Options::parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i], value;
-    if (word == "-h" || word == "--help") usage("");
+    if (word == "-h" || word == "--help")
+      usage("");
     bool has_value = false;
     if (const auto equals = word.find('='); equals != std::string::npos) {
       value = word.substr(equals + 1);
@@ -51,17 +61,22 @@ void Options::parse(int argc, char** argv) {
     }
     const Option* option = nullptr;
     for (const Option& o : options_) {
-      if (word == "--" + o.name) option = &o;
+      if (word == "--" + o.name)
+        option = &o;
     }
-    if (!option) usage("unknown option " + word);
+    if (!option)
+      usage("unknown option " + word);
     if (!option->number) {
-      if (has_value && !option->text) usage(word + " takes no value");
+      if (has_value && !option->text)
+        usage(word + " takes no value");
       *option->flag = true;
-      if (has_value) *option->text = value;
+      if (has_value)
+        *option->text = value;
       continue;
     }
     if (!has_value) {
-      if (++i == argc) usage(word + " needs a number");
+      if (++i == argc)
+        usage(word + " needs a number");
       value = argv[i];
     }
     char* end = nullptr;

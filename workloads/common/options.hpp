@@ -13,7 +13,10 @@ namespace workload {
 class Options {
  public:
   Options(std::string program, std::string summary);
-  void number(const char* name, std::int64_t* value, std::int64_t least, std::int64_t most,
+  void number(const char* name,
+              std::int64_t* value,
+              std::int64_t least,
+              std::int64_t most,
               const char* help);
   void flag(const char* name, bool* value, const char* help);
   /// `--name` alone sets *given; `--name=text` sets the text too.

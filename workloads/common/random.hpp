@@ -27,7 +27,8 @@ class Random {
   std::vector<float> matrix(std::size_t count, std::size_t fan_in, float gain = 1.0F) {
     std::vector<float> out(count);
     const float scale = gain * std::sqrt(3.0F / static_cast<float>(fan_in));
-    for (float& x : out) x = scale * symmetric();
+    for (float& x : out)
+      x = scale * symmetric();
     return out;
   }
 

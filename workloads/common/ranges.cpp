@@ -26,9 +26,10 @@ std::mutex mutex;
 std::map<std::string, Count> push_pop, start_end;
 thread_local std::vector<Open> stack;
 
-void append_region(std::string& out, const std::string& key, const char* kind, const Count& count,
-                   bool kernels) {
-  if (out.back() != '[') out += ',';
+void append_region(
+    std::string& out, const std::string& key, const char* kind, const Count& count, bool kernels) {
+  if (out.back() != '[')
+    out += ',';
   out += "\n  {\"path\": [\"";
   for (const char c : key) {
     if (c == '\x1f') {
@@ -73,7 +74,8 @@ std::string truth_json(const std::string& header) {
   std::string out = "{" + header + ", \"regions\": [";
   for (const auto& [key, count] : push_pop)
     append_region(out, key, "push_pop", count, launches_are_exact());
-  for (const auto& [key, count] : start_end) append_region(out, key, "start_end", count, false);
+  for (const auto& [key, count] : start_end)
+    append_region(out, key, "start_end", count, false);
   return out + "\n]}\n";
 }
 

@@ -26,8 +26,10 @@ struct Answer {
   double logit_sum = 0;
 };
 
-std::vector<std::int32_t> prompt_of(std::int64_t request, std::int64_t length,
-                                    std::int64_t vocabulary, std::uint64_t seed) {
+std::vector<std::int32_t> prompt_of(std::int64_t request,
+                                    std::int64_t length,
+                                    std::int64_t vocabulary,
+                                    std::uint64_t seed) {
   Random random(seed * 1000003 + static_cast<std::uint64_t>(request));
   std::vector<std::int32_t> prompt;
   for (std::int64_t i = 0; i < length; ++i) {
@@ -40,9 +42,11 @@ std::vector<std::int32_t> prompt_of(std::int64_t request, std::int64_t length,
 Answer answer(Session& session, const std::vector<std::int32_t>& prompt, std::int64_t tokens) {
   const Interval request("request");
   session.prefill(prompt);
-  for (std::int64_t i = 1; i < tokens; ++i) session.decode();
+  for (std::int64_t i = 1; i < tokens; ++i)
+    session.decode();
   Checksum checksum;
-  for (const std::int32_t token : session.tokens()) checksum.add(static_cast<std::uint32_t>(token));
+  for (const std::int32_t token : session.tokens())
+    checksum.add(static_cast<std::uint32_t>(token));
   return {checksum.value(), session.logit_sum()};
 }
 
@@ -65,7 +69,8 @@ int main(int argc, char** argv) {
   options.number("threads", &threads, 1, 1024, "threads that answer requests");
   options.number("seed", &seed, 0, 1LL << 40, "seed of weights and prompts");
   options.flag("graph", &graph, "CUDA: capture a decode step once and replay it as a graph");
-  options.flag("own-gemm", &settings.own_gemm,
+  options.flag("own-gemm",
+               &settings.own_gemm,
                "CUDA: the kernel here instead of cuBLAS, so that launches are known");
   options.flag("tf32", &settings.tf32, "CUDA: cuBLAS on tensor cores");
   options.text("truth", &truth, &truth_file, "print what ran as JSON, to stdout or to file F");
@@ -83,14 +88,17 @@ int main(int argc, char** argv) {
     Session session(model, settings, graph);
     for (std::int64_t r = next++; r < requests; r = next++) {
       answers[static_cast<std::size_t>(r)] =
-          answer(session, prompt_of(r, prompt, shape.vocabulary, static_cast<std::uint64_t>(seed)),
+          answer(session,
+                 prompt_of(r, prompt, shape.vocabulary, static_cast<std::uint64_t>(seed)),
                  tokens);
     }
   };
   std::vector<std::thread> pool;
-  for (std::int64_t t = 1; t < threads; ++t) pool.emplace_back(work);
+  for (std::int64_t t = 1; t < threads; ++t)
+    pool.emplace_back(work);
   work();
-  for (std::thread& thread : pool) thread.join();
+  for (std::thread& thread : pool)
+    thread.join();
 
   Checksum checksum;
   double logit_sum = 0;
@@ -100,9 +108,12 @@ int main(int argc, char** argv) {
     logit_sum += a.logit_sum;
   }
   char summary[256];
-  std::snprintf(summary, sizeof summary,
+  std::snprintf(summary,
+                sizeof summary,
                 "\"workload\": \"llm\", \"backend\": \"%s\", \"checksum\": \"%016" PRIx64
                 "\", \"logit_sum\": %.9g",
-                workload::backend_name(), checksum.value(), logit_sum);
+                workload::backend_name(),
+                checksum.value(),
+                logit_sum);
   return workload::finish(summary, truth, truth_file);
 }

@@ -54,7 +54,8 @@ Session::Session(const Model& model, const Settings& settings, bool graph)
   }
   for (float** block : {&x_, &norm_, &q_, &k_, &v_, &mix_})
     *block = memory_.floats(count(s.longest, s.width));
-  for (float** block : {&gate_, &up_}) *block = memory_.floats(count(s.longest, s.hidden()));
+  for (float** block : {&gate_, &up_})
+    *block = memory_.floats(count(s.longest, s.hidden()));
   logits_ = memory_.floats(count(s.vocabulary));
   position_ = memory_.ints(1);
   ids_ = memory_.ints(count(s.longest));
@@ -72,7 +73,14 @@ void Session::attention(const Layer& layer, std::size_t index, int rows) {
   backend_.rotate(k_, position_, rows, heads, head_width);
   backend_.store(k_, keys_[index], position_, rows, width);
   backend_.store(v_, values_[index], position_, rows, width);
-  backend_.attend(q_, keys_[index], values_[index], mix_, position_, rows, heads, head_width,
+  backend_.attend(q_,
+                  keys_[index],
+                  values_[index],
+                  mix_,
+                  position_,
+                  rows,
+                  heads,
+                  head_width,
                   narrow(model_.shape.longest));
   backend_.matmul(mix_, layer.output, x_, rows, width, width, true);
 }

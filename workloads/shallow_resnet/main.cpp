@@ -19,14 +19,18 @@ int main(int argc, char** argv) {
                             "Classifies random images with a shallow residual network.");
   options.number("batch", &shape.batch, 1, 4096, "images of a batch");
   options.number("batches", &batches, 1, 1000000, "batches");
-  options.number("warmup", &warmup, 0, 1000,
+  options.number("warmup",
+                 &warmup,
+                 0,
+                 1000,
                  "batches before them, in a range of their own: libraries load, caches fill");
   options.number("size", &shape.size, 4, 512, "height and width of an image");
   options.number("channels", &shape.channels, 1, 1024, "channels of the residual blocks");
   options.number("blocks", &shape.blocks, 0, 200, "residual blocks");
   options.number("classes", &shape.classes, 2, 100000, "classes");
   options.number("seed", &seed, 0, 1LL << 40, "seed of weights and images");
-  options.flag("own-gemm", &settings.own_gemm,
+  options.flag("own-gemm",
+               &settings.own_gemm,
                "CUDA: the kernel here instead of cuBLAS, so that launches are known");
   options.flag("tf32", &settings.tf32, "CUDA: cuBLAS on tensor cores");
   options.text("truth", &truth, &truth_file, "print what ran as JSON, to stdout or to file F");
@@ -47,9 +51,12 @@ int main(int argc, char** argv) {
   }
 
   char summary[256];
-  std::snprintf(summary, sizeof summary,
+  std::snprintf(summary,
+                sizeof summary,
                 "\"workload\": \"shallow_resnet\", \"backend\": \"%s\", \"checksum\": \"%016" PRIx64
                 "\", \"score_sum\": %.9g",
-                workload::backend_name(), checksum.value(), network.score_sum());
+                workload::backend_name(),
+                checksum.value(),
+                network.score_sum());
   return workload::finish(summary, truth, truth_file);
 }

@@ -43,14 +43,15 @@ Network::Network(const Shape& s, const Settings& settings, std::uint64_t seed)
   const std::int64_t pixels = s.batch * s.size * s.size;
   images_ = memory_.floats(count(pixels, 3));
   columns_ = memory_.floats(count(pixels, 9 * (s.channels > 3 ? s.channels : 3)));
-  for (float** block : {&product_, &x_, &y_}) *block = memory_.floats(count(pixels, s.channels));
+  for (float** block : {&product_, &x_, &y_})
+    *block = memory_.floats(count(pixels, s.channels));
   pooled_ = memory_.floats(count(s.batch, s.channels));
   scores_ = memory_.floats(count(s.batch, s.classes));
   classes_ = memory_.ints(count(s.batch));
 }
 
-void Network::convolve(const Convolution& c, const float* in, int in_channels,
-                       const float* residual, float* out) {
+void Network::convolve(
+    const Convolution& c, const float* in, int in_channels, const float* residual, float* out) {
   const int n = narrow(shape_.batch), size = narrow(shape_.size),
             channels = narrow(shape_.channels);
   backend_.im2col(in, columns_, n, in_channels, size);
@@ -69,14 +70,18 @@ std::vector<std::int32_t> Network::classify(const std::vector<float>& images) {
   for (const Block& block : blocks_) {
     const Range range("residual");
     convolve(block.first, x_, channels, nullptr, y_);
-    convolve(block.second, y_, channels, x_,
+    convolve(block.second,
+             y_,
+             channels,
+             x_,
              x_);  // in place: each element is read once, then written
   }
   const Range range("head");
   const int classes = narrow(shape_.classes);
   backend_.average(x_, pooled_, n, channels, size);
   backend_.matmul(pooled_, weight_, scores_, n, channels, classes);
-  for (int i = 0; i < n; ++i) backend_.argmax(scores_ + count(i, classes), classes_ + i, classes);
+  for (int i = 0; i < n; ++i)
+    backend_.argmax(scores_ + count(i, classes), classes_ + i, classes);
   return backend_.download(classes_, count(n));
 }
 

@@ -33,8 +33,11 @@ class Network {
   [[nodiscard]] double score_sum();
 
  private:
-  void convolve(const Convolution& convolution, const float* in, int in_channels,
-                const float* residual, float* out);
+  void convolve(const Convolution& convolution,
+                const float* in,
+                int in_channels,
+                const float* residual,
+                float* out);
 
   Shape shape_;
   Memory memory_;

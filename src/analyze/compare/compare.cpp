@@ -50,7 +50,8 @@ struct Hypothesis {
 };
 
 std::optional<double> median(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
+  if (values.empty())
+    return std::nullopt;
   return median_of(values);
 }
 
@@ -67,16 +68,21 @@ bool is_counted(const std::string& tag) {
 void judge_exactly(Change& change) {
   change.is_exact = true;
   change.standing = Standing::kNoise;
-  if (change.difference > 0) change.standing = Standing::kMore;
-  if (change.difference < 0) change.standing = Standing::kLess;
+  if (change.difference > 0)
+    change.standing = Standing::kMore;
+  if (change.difference < 0)
+    change.standing = Standing::kLess;
 }
 
 /// The value of one run, per occurrence where it is a sum.
 std::optional<double> value_of(const DigestRegion& region, const std::string& tag) {
   const auto found = region.values.find(tag);
-  if (found == region.values.end()) return std::nullopt;
-  if (!sums(tag)) return found->second;
-  if (region.occurrences <= 0) return std::nullopt;
+  if (found == region.values.end())
+    return std::nullopt;
+  if (!sums(tag))
+    return found->second;
+  if (region.occurrences <= 0)
+    return std::nullopt;
   return found->second / static_cast<double>(region.occurrences);
 }
 
@@ -93,7 +99,8 @@ std::vector<double> stretches(const DigestRegion& region, const std::string& tag
       continue;
     }
     double sum = 0;
-    for (const double value : part) sum += value;
+    for (const double value : part)
+      sum += value;
     out.push_back(sum / static_cast<double>(part.size()));
   }
   return out;
@@ -105,7 +112,8 @@ class Comparer {
       : sides_(sides), options_(options), chains_(sides, out_) {}
 
   base::Result<Comparison> run() {
-    for (const Side& side : sides_) TRY(check_repetitions(side));
+    for (const Side& side : sides_)
+      TRY(check_repetitions(side));
     auto matched = TRY(match_regions(sides_, options_.renames));
     TRY(filter_regions(matched, options_.ranges, options_.regions));
     describe();
@@ -117,7 +125,8 @@ class Comparer {
     drop_repetitions(matched);
     add_regions(matched);
     add_kernels();
-    if (!common_kernel_ && !have_common_region(matched)) return nothing_in_common(matched);
+    if (!common_kernel_ && !have_common_region(matched))
+      return nothing_in_common(matched);
     judge_all();
     add_notes(matched);
     out_.largest_gone = largest_gone(matched);
@@ -134,11 +143,13 @@ class Comparer {
     own_function_hypotheses_.resize(sides_.size());
     // Changes are pointed at until they are tested: no vector that holds them may grow.
     out_.regions.reserve(matched.size());
-    for (const MatchedRegion& region : matched) add_region(region);
+    for (const MatchedRegion& region : matched)
+      add_region(region);
   }
 
   void judge_all() {
-    for (std::size_t side = 1; side < sides_.size(); ++side) judge(hypotheses_[side]);
+    for (std::size_t side = 1; side < sides_.size(); ++side)
+      judge(hypotheses_[side]);
     judge_apart(kernel_hypotheses_);
     judge_apart(function_hypotheses_);
     judge_apart(own_function_hypotheses_);
@@ -152,28 +163,31 @@ class Comparer {
   void add_notes(const std::vector<MatchedRegion>& matched) {
     std::vector<const MatchedRegion*> compared_regions;
     for (const MatchedRegion& region : matched) {
-      if (on_all_sides(region)) compared_regions.push_back(&region);
+      if (on_all_sides(region))
+        compared_regions.push_back(&region);
     }
     for (std::string& note : clock_notes(compared_regions, out_))
       out_.notes.push_back(std::move(note));
-    for (std::size_t side = 1; side < sides_.size(); ++side) compare_verdicts(side);
-    if (by_runs_ && !options_.in_turns) add_sequence_notes(sides_, out_);
+    for (std::size_t side = 1; side < sides_.size(); ++side)
+      compare_verdicts(side);
+    if (by_runs_ && !options_.in_turns)
+      add_sequence_notes(sides_, out_);
   }
 
   /// Notes the losses that most runs of one side report, and none of the other's.
   void compare_verdicts(std::size_t side) {
     constexpr std::size_t kMostNamed = 3;
     const auto judged = [](const Side& one) {
-      return std::all_of(one.runs.begin(), one.runs.end(),
-                         [](const model::Digest& run) { return run.judged; });
+      return std::all_of(
+          one.runs.begin(), one.runs.end(), [](const model::Digest& run) { return run.judged; });
     };
     const auto note = [&](const Side& of, const Side& other, const std::string& heading) {
       const auto runs_with = [](const Side& in, const model::Verdict& wanted) {
         return std::count_if(in.runs.begin(), in.runs.end(), [&](const model::Digest& run) {
-          return std::any_of(run.verdict.begin(), run.verdict.end(),
-                             [&](const model::Verdict& one) {
-                               return one.kind == wanted.kind && one.path == wanted.path;
-                             });
+          return std::any_of(
+              run.verdict.begin(), run.verdict.end(), [&](const model::Verdict& one) {
+                return one.kind == wanted.kind && one.path == wanted.path;
+              });
         });
       };
       std::set<std::pair<std::string, std::string>> seen;
@@ -184,7 +198,9 @@ class Comparer {
               2 * runs_with(of, one) < static_cast<std::ptrdiff_t>(of.runs.size()))
             continue;
           if (++more <= kMostNamed)
-            out_.notes.push_back(fmt::format("{}: {}{}: {}", heading, one.kind,
+            out_.notes.push_back(fmt::format("{}: {}{}: {}",
+                                             heading,
+                                             one.kind,
                                              one.path.empty() ? "" : " of '" + one.path + "'",
                                              one.text));
         }
@@ -192,7 +208,8 @@ class Comparer {
       if (more > kMostNamed)
         out_.notes.push_back(fmt::format("{}: {} more", heading, more - kMostNamed));
     };
-    if (!judged(sides_[0]) || !judged(sides_[side])) return;
+    if (!judged(sides_[0]) || !judged(sides_[side]))
+      return;
     note(sides_[side], sides_[0], "new in the verdict of " + sides_[side].label);
     note(sides_[0], sides_[side], "no longer in the verdict of " + sides_[side].label);
   }
@@ -203,7 +220,8 @@ class Comparer {
       std::vector<double> durations;
       for (const model::Digest& run : side.runs) {
         durations.push_back(run.run.duration_ns);
-        if (run.run.signal || run.run.exit_code.value_or(0) != 0) ++one.failed;
+        if (run.run.signal || run.run.exit_code.value_or(0) != 0)
+          ++one.failed;
       }
       one.duration_ns = median(durations).value_or(0);
       if (!side.runs.empty()) {
@@ -211,8 +229,10 @@ class Comparer {
         one.devices = side.runs.front().devices;
       }
       out_.sides.push_back(std::move(one));
-      for (std::string& text : cautions(side)) out_.notes.push_back(std::move(text));
-      partial_ = partial_ || std::any_of(side.runs.begin(), side.runs.end(),
+      for (std::string& text : cautions(side))
+        out_.notes.push_back(std::move(text));
+      partial_ = partial_ || std::any_of(side.runs.begin(),
+                                         side.runs.end(),
                                          [](const model::Digest& run) { return run.partial_gpu; });
     }
     out_.environment = environment_differences(sides_);
@@ -228,17 +248,20 @@ class Comparer {
         "two-sided permutation test of {}, step-down maxT over all values, alpha {}; interval of "
         "the ratio by Hodges "
         "and Lehmann",
-        by_runs_ ? "whole runs" : "stretches of instances", options_.alpha);
+        by_runs_ ? "whole runs" : "stretches of instances",
+        options_.alpha);
   }
 
   void note_noise() {
-    if (by_runs_ || std::ranges::all_of(values_, is_counted)) return;
+    if (by_runs_ || std::ranges::all_of(values_, is_counted))
+      return;
     constexpr std::size_t kEnoughRuns = 5;
     std::size_t fewest = sides_[0].runs.size();
     std::vector<std::string> labels;  // of sides that have too few
     for (const Side& side : sides_) {
       fewest = std::min(fewest, side.runs.size());
-      if (side.runs.size() < kEnoughRuns) labels.push_back(base::printable(side.label));
+      if (side.runs.size() < kEnoughRuns)
+        labels.push_back(base::printable(side.label));
     }
     std::string where = "of one side", to_repeat = base::join(labels, ", ");
     if (labels.size() == sides_.size()) {
@@ -248,7 +271,10 @@ class Comparer {
     out_.notes.push_back(fmt::format(
         "noise was estimated from the instances inside the runs: {} {} cannot show differences "
         "from run to run (clocks, a busy machine). Use rangescope profile --repeat {} on {}",
-        base::counted(fewest, "run"), where, kEnoughRuns, to_repeat));
+        base::counted(fewest, "run"),
+        where,
+        kEnoughRuns,
+        to_repeat));
   }
 
   base::Result<void> choose_values(const std::vector<MatchedRegion>& matched) {
@@ -258,21 +284,27 @@ class Comparer {
       for (const auto& runs : region.of) {
         std::set<std::string> here;
         for (const DigestRegion* one : runs) {
-          if (!one) continue;
-          for (const auto& [tag, value] : one->values) here.insert(tag);
+          if (!one)
+            continue;
+          for (const auto& [tag, value] : one->values)
+            here.insert(tag);
         }
-        for (const std::string& tag : here) ++seen[tag];
+        for (const std::string& tag : here)
+          ++seen[tag];
       }
       for (const auto& [tag, count] : seen) {
         known.insert(tag);
-        if (count == sides_.size() && !(partial_ && tag.starts_with("gpu."))) common.insert(tag);
+        if (count == sides_.size() && !(partial_ && tag.starts_with("gpu.")))
+          common.insert(tag);
       }
     }
     if (options_.values.empty()) {
       for (const std::string& tag : options_.usual) {
-        if (common.contains(tag)) values_.push_back(tag);
+        if (common.contains(tag))
+          values_.push_back(tag);
       }
-      if (!values_.empty() || common.empty()) return {};
+      if (!values_.empty() || common.empty())
+        return {};
       if (common.contains("gpu.kernel_ns")) {  // ncu knows kernels, not when they ran
         values_.emplace_back("gpu.kernel_ns");
         return {};
@@ -290,7 +322,9 @@ class Comparer {
         }
       }
       return base::fail(
-          base::Code::kNotComparable, "the sides have no cost of a region in common", {},
+          base::Code::kNotComparable,
+          "the sides have no cost of a region in common",
+          {},
           "Compare captures of one kind, or name a value: --metric " + *common.begin());
     }
     for (const std::string& name : options_.values) {
@@ -302,7 +336,8 @@ class Comparer {
       }
       if (known.contains(tag) || measure)
         return base::fail(
-            base::Code::kNotComparable, "no region has '" + base::printable(tag) + "' on all sides",
+            base::Code::kNotComparable,
+            "no region has '" + base::printable(tag) + "' on all sides",
             {},
             partial_ && tag.starts_with("gpu.")
                 ? "GPU work was recorded for a part of a run only: profile it without --metrics"
@@ -310,8 +345,10 @@ class Comparer {
                       base::join(std::vector<std::string>(common.begin(), common.end()), ", "));
       std::vector<std::string> tags = model::measure_tags();
       tags.insert(tags.end(), known.begin(), known.end());
-      return base::fail(base::Code::kUsage, "there is no value '" + base::printable(name) + "'",
-                        "--metric", base::did_you_mean(name, tags));
+      return base::fail(base::Code::kUsage,
+                        "there is no value '" + base::printable(name) + "'",
+                        "--metric",
+                        base::did_you_mean(name, tags));
     }
     return {};
   }
@@ -335,14 +372,16 @@ class Comparer {
     }
     const bool everywhere = on_all_sides(region);
     std::vector<ComparedRegion>& list = everywhere ? out_.regions : out_.missing;
-    for (const std::string& tag : values_) one.values.push_back(compared(region, tag));
+    for (const std::string& tag : values_)
+      one.values.push_back(compared(region, tag));
     if (everywhere) {
       one.functions = compare_functions(region, options_.alpha);
       one.own_functions = compare_functions(region, options_.alpha, FunctionScope::kOwn);
     }
     chains_.add(region, one);
     list.push_back(std::move(one));
-    if (!everywhere) return;
+    if (!everywhere)
+      return;
     if (by_runs_) {
       test_functions_by_runs(region, FunctionScope::kAll, list.back().functions);
       test_functions_by_runs(region, FunctionScope::kOwn, list.back().own_functions);
@@ -350,7 +389,8 @@ class Comparer {
     for (std::size_t v = 0; v < values_.size(); ++v) {
       ComparedValue& value = list.back().values[v];
       for (std::size_t side = 1; side < sides_.size(); ++side) {
-        if (!value.values[0] || !value.values[side]) continue;
+        if (!value.values[0] || !value.values[side])
+          continue;
         Change& change = value.changes[side - 1];
         if (!by_runs_ && is_counted(values_[v])) {
           judge_exactly(change);
@@ -358,7 +398,8 @@ class Comparer {
         }
         auto groups = by_runs_ ? runs_of(region, side, values_[v], change)
                                : occurrences_of(region, side, values_[v], change);
-        if (groups) hypotheses_[side].push_back({&change, std::move(*groups)});
+        if (groups)
+          hypotheses_[side].push_back({&change, std::move(*groups)});
       }
     }
   }
@@ -368,7 +409,8 @@ class Comparer {
   void drop_repetitions(std::vector<MatchedRegion>& matched) {
     const auto is_range = [](const MatchedRegion& region) { return model::is_range(region); };
     const auto program = std::ranges::find_if(matched, is_range);
-    if (program == matched.end() || std::ranges::count_if(matched, is_range) != 1) return;
+    if (program == matched.end() || std::ranges::count_if(matched, is_range) != 1)
+      return;
     const auto repeats = [&](const ComparedValue& value, const std::string& tag) {
       return !model::is_known(value) || value.values == compared(*program, tag).values;
     };
@@ -378,7 +420,8 @@ class Comparer {
              });
     });
     const bool was_chosen = !options_.values.empty();
-    if (was_chosen || std::ranges::find(values_, kWall) == values_.end()) return;
+    if (was_chosen || std::ranges::find(values_, kWall) == values_.end())
+      return;
     if (repeats(compared(*program, std::string(kFastest)), std::string(kWall)))
       std::erase(values_, kFastest);
   }
@@ -397,8 +440,10 @@ class Comparer {
     for (const auto& runs : region.of) {
       std::vector<double> of_runs;
       for (const DigestRegion* run : runs) {
-        if (!run) continue;
-        if (const auto number = value_of(*run, tag)) of_runs.push_back(*number);
+        if (!run)
+          continue;
+        if (const auto number = value_of(*run, tag))
+          of_runs.push_back(*number);
       }
       value.values.push_back(median(of_runs));
     }
@@ -428,30 +473,42 @@ class Comparer {
         continue;
       }
       change.difference = *value.values[side] - *value.values[0];
-      if (*value.values[0] != 0) change.ratio = *value.values[side] / *value.values[0];
+      if (*value.values[0] != 0)
+        change.ratio = *value.values[side] / *value.values[0];
     }
   }
 
-  std::optional<TwoGroups> runs_of(const MatchedRegion& region, std::size_t side,
-                                   const std::string& tag, Change& change) const {
+  std::optional<TwoGroups> runs_of(const MatchedRegion& region,
+                                   std::size_t side,
+                                   const std::string& tag,
+                                   Change& change) const {
     TwoGroups groups;
     for (const std::size_t s : {std::size_t{0}, side}) {
       std::vector<double>& into = s == 0 ? groups.a : groups.b;
       for (const DigestRegion* run : region.of[s]) {
         const auto number = run ? value_of(*run, tag) : std::nullopt;
-        if (number) into.push_back(*number);
+        if (number)
+          into.push_back(*number);
       }
-      if (into.size() == region.of[s].size()) continue;
-      change.why = fmt::format("in {} of {} of {}", into.size(),
-                               base::counted(region.of[s].size(), "run"), sides_[s].label);
+      if (into.size() == region.of[s].size())
+        continue;
+      change.why = fmt::format("in {} of {} of {}",
+                               into.size(),
+                               base::counted(region.of[s].size(), "run"),
+                               sides_[s].label);
       return std::nullopt;
     }
     return groups;
   }
 
-  std::optional<TwoGroups> occurrences_of(const MatchedRegion& region, std::size_t side,
-                                          const std::string& tag, Change& change) const {
-    const std::array known = {kWall, kFastest, kBusy, std::string_view("wall_ns.inclusive"),
+  std::optional<TwoGroups> occurrences_of(const MatchedRegion& region,
+                                          std::size_t side,
+                                          const std::string& tag,
+                                          Change& change) const {
+    const std::array known = {kWall,
+                              kFastest,
+                              kBusy,
+                              std::string_view("wall_ns.inclusive"),
                               std::string_view("wall_ns.mean")};
     const bool has_instances =
         model::is_range(region) && std::ranges::find(known, tag) != known.end();
@@ -467,9 +524,10 @@ class Comparer {
                                  : tag == kBusy ? run->busy_ns.size()
                                                 : run->wall_ns.size();
         if (have < 2 * kStretches) {
-          change.why =
-              fmt::format("{} in a run of {}; a test takes {}", base::counted(have, "instance"),
-                          sides_[s].label, 2 * kStretches);
+          change.why = fmt::format("{} in a run of {}; a test takes {}",
+                                   base::counted(have, "instance"),
+                                   sides_[s].label,
+                                   2 * kStretches);
           return std::nullopt;
         }
         const auto parts = stretches(*run, tag);
@@ -485,9 +543,11 @@ class Comparer {
     for (const Side& side : sides_) {
       std::set<std::string> here;
       for (const model::Digest& run : side.runs) {
-        for (const model::DigestKernel& kernel : run.kernels) here.insert(kernel.name);
+        for (const model::DigestKernel& kernel : run.kernels)
+          here.insert(kernel.name);
       }
-      for (const std::string& name : here) ++sides_with[name];
+      for (const std::string& name : here)
+        ++sides_with[name];
     }
     struct Row {
       std::set<std::string> names;
@@ -511,7 +571,8 @@ class Comparer {
         }
       }
     }
-    if (partial_) return;
+    if (partial_)
+      return;
     out_.kernels.reserve(rows.size());
     kernel_hypotheses_.resize(sides_.size());
     for (auto& [name, row] : rows) {
@@ -537,7 +598,8 @@ class Comparer {
       differences(kernel.total);
       differences(kernel.per_call);
       for (std::size_t side = 1; side < sides_.size(); ++side) {
-        if (!kernel.total.values[0] || !kernel.total.values[side]) continue;
+        if (!kernel.total.values[0] || !kernel.total.values[side])
+          continue;
         if (!by_runs_) {
           kernel.total.changes[side - 1].why = kernel.per_call.changes[side - 1].why =
               "one run cannot show how much this value varies";
@@ -545,16 +607,20 @@ class Comparer {
         }
         TwoGroups per_call{row.total[0], row.total[side]};
         bool all = true;
-        for (std::size_t r = 0; r < per_call.a.size(); ++r) all = all && row.calls[0][r] > 0;
-        for (std::size_t r = 0; r < per_call.b.size(); ++r) all = all && row.calls[side][r] > 0;
+        for (std::size_t r = 0; r < per_call.a.size(); ++r)
+          all = all && row.calls[0][r] > 0;
+        for (std::size_t r = 0; r < per_call.b.size(); ++r)
+          all = all && row.calls[side][r] > 0;
         kernel_hypotheses_[side].push_back(
             {&kernel.total.changes[side - 1], {row.total[0], row.total[side]}});
         if (!all) {
           kernel.per_call.changes[side - 1].why = "not in every run";
           continue;
         }
-        for (std::size_t r = 0; r < per_call.a.size(); ++r) per_call.a[r] /= row.calls[0][r];
-        for (std::size_t r = 0; r < per_call.b.size(); ++r) per_call.b[r] /= row.calls[side][r];
+        for (std::size_t r = 0; r < per_call.a.size(); ++r)
+          per_call.a[r] /= row.calls[0][r];
+        for (std::size_t r = 0; r < per_call.b.size(); ++r)
+          per_call.b[r] /= row.calls[side][r];
         kernel_hypotheses_[side].push_back(
             {&kernel.per_call.changes[side - 1], std::move(per_call)});
       }
@@ -564,7 +630,8 @@ class Comparer {
   void judge(std::vector<Hypothesis>& hypotheses) {
     std::vector<TwoGroups> groups;
     groups.reserve(hypotheses.size());
-    for (Hypothesis& one : hypotheses) groups.push_back(std::move(one.groups));
+    for (Hypothesis& one : hypotheses)
+      groups.push_back(std::move(one.groups));
     const std::vector<double> p = permutation_test(groups, options_.deals);
     out_.tests = std::max(out_.tests, groups.size());
     for (std::size_t i = 0; i < hypotheses.size(); ++i) {
@@ -585,24 +652,28 @@ class Comparer {
   /// A family of its own, whose size costs regions no power.
   void judge_apart(std::vector<std::vector<Hypothesis>>& family) {
     const std::size_t tests = out_.tests;
-    for (std::size_t side = 1; side < family.size(); ++side) judge(family[side]);
+    for (std::size_t side = 1; side < family.size(); ++side)
+      judge(family[side]);
     out_.tests = tests;
   }
 
   /// What single runs leave to sampling alone is tested from run to run.
-  void test_functions_by_runs(const MatchedRegion& region, FunctionScope scope,
+  void test_functions_by_runs(const MatchedRegion& region,
+                              FunctionScope scope,
                               std::vector<ComparedFunction>& functions) {
     auto& hypotheses =
         scope == FunctionScope::kOwn ? own_function_hypotheses_ : function_hypotheses_;
     for (ComparedFunction& function : functions) {
       for (std::size_t side = 1; side < sides_.size(); ++side) {
         Change& change = function.self.changes[side - 1];
-        if (!function.self.values[0] || !function.self.values[side]) continue;
+        if (!function.self.values[0] || !function.self.values[side])
+          continue;
         change.standing = Standing::kUntested;
         change.low = change.high = change.p = std::nullopt;
         change.confidence = 0;
         auto groups = function_by_runs(region, function.name, scope, side, change.why);
-        if (groups) hypotheses[side].push_back({&change, std::move(*groups)});
+        if (groups)
+          hypotheses[side].push_back({&change, std::move(*groups)});
       }
     }
   }
@@ -618,20 +689,24 @@ class Comparer {
       return most;
     };
     const auto of_region = [&](const ComparedRegion& region) {
-      if (region.values.empty()) return std::pair(false, 0.0);
+      if (region.values.empty())
+        return std::pair(false, 0.0);
       const ComparedValue& first = region.values.front();
       const bool adds_up = first.per_occurrence || first.unit != "byte";
       return weight(first, adds_up ? region.occurrences[0].value_or(1) : 1);
     };
-    std::stable_sort(out_.regions.begin(), out_.regions.end(),
+    std::stable_sort(out_.regions.begin(),
+                     out_.regions.end(),
                      [&](const ComparedRegion& x, const ComparedRegion& y) {
                        return of_region(x) > of_region(y);
                      });
-    std::stable_sort(out_.kernels.begin(), out_.kernels.end(),
+    std::stable_sort(out_.kernels.begin(),
+                     out_.kernels.end(),
                      [&](const ComparedKernel& x, const ComparedKernel& y) {
                        const auto of = [&](const ComparedKernel& k) {
                          const auto tested = weight(k.total, 1);
-                         if (tested.second > 0) return tested;
+                         if (tested.second > 0)
+                           return tested;
                          double most = 0;  // only on some sides: its time there
                          for (const auto& total : k.total.values)
                            most = std::max(most, total.value_or(0));
@@ -645,11 +720,13 @@ class Comparer {
   base::Result<Comparison> nothing_in_common(const std::vector<MatchedRegion>& matched) const {
     std::vector<std::string> has(sides_.size());
     for (const MatchedRegion& region : matched) {
-      if (!model::is_range(region)) continue;
+      if (!model::is_range(region))
+        continue;
       for (std::size_t s = 0; s < sides_.size(); ++s) {
         const bool here =
             std::any_of(region.of[s].begin(), region.of[s].end(), [](const auto* r) { return r; });
-        if (here && has[s].size() < 60) has[s] += (has[s].empty() ? "" : ", ") + region.path.back();
+        if (here && has[s].size() < 60)
+          has[s] += (has[s].empty() ? "" : ", ") + region.path.back();
       }
     }
     std::string what = "no region is on all sides";
@@ -657,7 +734,9 @@ class Comparer {
       what += (s == 0 ? ": " : "; ") + sides_[s].label + " has " +
               (has[s].empty() ? "none" : base::printable(has[s]));
     return base::fail(
-        base::Code::kNotComparable, what, {},
+        base::Code::kNotComparable,
+        what,
+        {},
         "Compare runs of the same program; --rename OLD=NEW joins ranges whose names changed");
   }
 
@@ -675,7 +754,9 @@ class Comparer {
 
 base::Result<Comparison> compare(std::span<const Side> sides, const CompareOptions& options) {
   if (sides.size() < 2)
-    return base::fail(base::Code::kUsage, "a comparison takes two sides", {},
+    return base::fail(base::Code::kUsage,
+                      "a comparison takes two sides",
+                      {},
                       "Name two runs: rangescope compare A B");
   for (const Side& side : sides) {
     if (side.runs.empty())

@@ -29,8 +29,8 @@ struct CompareOptions {
       values;  ///< tags; every side must have them. Empty: those of `usual` that all sides have
   /// The fastest instance is the quietest number of a busy machine (J. Chen and J. Revels, "Robust
   /// benchmarking in noisy environments", 2016).
-  std::vector<std::string> usual = {"wall_ns.median", "wall_ns.min", "gpu.busy_ns",
-                                    "memory.peak_bytes"};
+  std::vector<std::string> usual = {
+      "wall_ns.median", "wall_ns.min", "gpu.busy_ns", "memory.peak_bytes"};
   std::map<std::string, std::string> renames;  ///< path or name in the first side -> in the others
   model::RangeSelection ranges;                ///< these regions and what is in them
   std::vector<model::RangeTerm> regions;       ///< these regions alone; empty: all

@@ -9,7 +9,8 @@ namespace rangescope::analyze {
 
 std::uint32_t ChainFrames::number(const model::ChainFrame& frame) {
   const auto [at, fresh] = known_.try_emplace(frame.name, static_cast<std::uint32_t>(list_.size()));
-  if (fresh) list_.push_back(frame);
+  if (fresh)
+    list_.push_back(frame);
   return at->second;
 }
 
@@ -32,7 +33,8 @@ std::vector<model::DigestChain> ChainFrames::chains(
     sums[std::move(frames)] += count.samples;
   }
   std::vector<model::DigestChain> out;
-  for (const auto& [frames, samples] : sums) out.push_back({frames, samples});
+  for (const auto& [frames, samples] : sums)
+    out.push_back({frames, samples});
   return out;
 }
 
@@ -42,7 +44,8 @@ ChainSides::ChainSides(std::span<const model::Side> sides, model::Comparison& ou
     auto& runs = to_.emplace_back();
     for (const model::Digest& run : side.runs) {
       auto& numbers = runs.emplace_back();
-      for (const model::ChainFrame& frame : run.frames) numbers.push_back(frames.number(frame));
+      for (const model::ChainFrame& frame : run.frames)
+        numbers.push_back(frames.number(frame));
     }
   }
 }
@@ -53,12 +56,14 @@ void ChainSides::add(const MatchedRegion& region, model::ComparedRegion& to) con
     double occurrences = 0, interval = 0;
     for (std::size_t run = 0; run < region.of[side].size(); ++run) {
       const model::DigestRegion* one = region.of[side][run];
-      if (one == nullptr || one->cpu_interval_ns <= 0) continue;
+      if (one == nullptr || one->cpu_interval_ns <= 0)
+        continue;
       occurrences += static_cast<double>(one->occurrences);
       interval = std::max(interval, one->cpu_interval_ns);
       for (const model::DigestChain& chain : one->chains) {
         std::vector<std::uint32_t> frames;
-        for (const std::uint32_t frame : chain.frames) frames.push_back(to_[side][run][frame]);
+        for (const std::uint32_t frame : chain.frames)
+          frames.push_back(to_[side][run][frame]);
         auto& samples = sums[std::move(frames)];
         samples.resize(region.of.size());
         samples[side] += chain.samples;
@@ -66,7 +71,8 @@ void ChainSides::add(const MatchedRegion& region, model::ComparedRegion& to) con
     }
     to.sample_ns.push_back(occurrences > 0 ? interval / occurrences : 0);
   }
-  for (auto& [frames, samples] : sums) to.chains.push_back({frames, std::move(samples)});
+  for (auto& [frames, samples] : sums)
+    to.chains.push_back({frames, std::move(samples)});
 }
 
 }  // namespace rangescope::analyze

@@ -17,7 +17,8 @@ using model::is_significant;
 
 /// Null where the run does not have them.
 const std::vector<DigestFunction>* functions_of(const DigestRegion& run, FunctionScope scope) {
-  if (scope == FunctionScope::kAll) return &run.functions;
+  if (scope == FunctionScope::kAll)
+    return &run.functions;
   return run.own_functions ? &*run.own_functions : nullptr;
 }
 
@@ -31,11 +32,14 @@ double FunctionSide::self_ns(const std::string& label) const {
 FunctionSide put_together(const std::vector<const DigestRegion*>& runs, FunctionScope scope) {
   FunctionSide side;
   for (const DigestRegion* run : runs) {
-    if (run == nullptr || run->cpu_interval_ns <= 0) continue;
+    if (run == nullptr || run->cpu_interval_ns <= 0)
+      continue;
     const auto wall = run->values.find("wall_ns.inclusive");
-    if (wall == run->values.end() || run->occurrences <= 0) continue;
+    if (wall == run->values.end() || run->occurrences <= 0)
+      continue;
     const std::vector<DigestFunction>* functions = functions_of(*run, scope);
-    if (functions == nullptr) return {};
+    if (functions == nullptr)
+      return {};
     side.occurrences += static_cast<double>(run->occurrences);
     side.wall_ns += wall->second;
     side.interval_ns = std::max(side.interval_ns, run->cpu_interval_ns);
@@ -46,7 +50,8 @@ FunctionSide put_together(const std::vector<const DigestRegion*>& runs, Function
           side.functions[function_label(function.name, path, function.python)];
       sum.self_ns += function.self_ns;
       sum.python = function.python;
-      if (scope == FunctionScope::kOwn) sum.place = {function.name, function.file, function.line};
+      if (scope == FunctionScope::kOwn)
+        sum.place = {function.name, function.file, function.line};
     }
   }
   return side;
@@ -69,13 +74,15 @@ double sampling_error(double self_ns, const FunctionSide& side) {
 
 std::string function_label(const std::string& name, const std::string& path, bool python) {
   const std::string file(base::file_name(path));
-  if (python) return name + " (" + file + ")";
+  if (python)
+    return name + " (" + file + ")";
   const bool own = name.starts_with('[') || name.starts_with('(');
   const bool program =
       file.find(".so") == std::string::npos;  // another build of it may have another name
   if (name.find("+0x") != std::string::npos)
     return program && name.starts_with(file) ? name.substr(file.size()) : name;
-  if (own || file.empty()) return program && name == "[" + file + "]" ? "[program]" : name;
+  if (own || file.empty())
+    return program && name == "[" + file + "]" ? "[program]" : name;
   // Rust's older symbols end in a hash of the build: "app::run::h0123456789abcdef".
   constexpr std::size_t kHash = 19;
   const std::size_t hash = name.size() > kHash ? name.size() - kHash : 0;
@@ -99,14 +106,16 @@ struct SampledTime {
 };
 
 /// `tests`: how many are made together.
-model::Change sampled_change(const SampledTime& before, const SampledTime& after,
+model::Change sampled_change(const SampledTime& before,
+                             const SampledTime& after,
                              std::ptrdiff_t tests) {
   model::Change change;
   change.difference = after.ns - before.ns;
   const double error_ns = std::hypot(before.deviation_ns, after.deviation_ns);
   const double p = std::erfc(std::abs(change.difference) / error_ns / std::sqrt(2.0));
   change.p = std::min(1.0, p * static_cast<double>(tests));
-  if (before.ns > 0) change.ratio = after.ns / before.ns;
+  if (before.ns > 0)
+    change.ratio = after.ns / before.ns;
   if (before.ns > 0 && after.ns > 0) {
     const double spread =
         1.96 * std::hypot(before.deviation_ns / before.ns, after.deviation_ns / after.ns);
@@ -132,14 +141,17 @@ model::ComparedValue without_values(FunctionScope scope) {
 
 }  // namespace
 
-std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, double alpha,
+std::vector<ComparedFunction> compare_functions(const MatchedRegion& region,
+                                                double alpha,
                                                 FunctionScope scope) {
   std::vector<FunctionSide> sides;
   std::map<std::string, FunctionSide::Function> names;  ///< as the last side has them
   for (const auto& runs : region.of) {
     sides.push_back(put_together(runs, scope));
-    if (!(sides.back().wall_ns > 0)) return {};
-    for (const auto& [name, function] : sides.back().functions) names[name] = function;
+    if (!(sides.back().wall_ns > 0))
+      return {};
+    for (const auto& [name, function] : sides.back().functions)
+      names[name] = function;
   }
   // Bonferroni over those that can be: a hundred functions of one sample each hide no change of a
   // large one.
@@ -176,7 +188,8 @@ std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, dou
     out.push_back(std::move(one));
   }
   sort_functions(out);
-  if (out.size() > model::kMostFunctions) out.resize(model::kMostFunctions);
+  if (out.size() > model::kMostFunctions)
+    out.resize(model::kMostFunctions);
   return out;
 }
 
@@ -185,13 +198,16 @@ void sort_functions(std::vector<ComparedFunction>& functions) {
     std::tuple<bool, double, double> largest{false, 0, 0};
     for (std::size_t s = 1; s < function.self.values.size(); ++s) {
       const model::Change& change = function.self.changes[s - 1];
-      largest = std::max(largest, {is_significant(change), std::abs(change.difference),
-                                   function.self.values[s].value_or(0)});
+      largest = std::max(largest,
+                         {is_significant(change),
+                          std::abs(change.difference),
+                          function.self.values[s].value_or(0)});
     }
     return largest;
   };
-  std::stable_sort(functions.begin(), functions.end(),
-                   [&](const auto& a, const auto& b) { return weight(a) > weight(b); });
+  std::stable_sort(functions.begin(), functions.end(), [&](const auto& a, const auto& b) {
+    return weight(a) > weight(b);
+  });
 }
 
 }  // namespace rangescope::analyze

@@ -21,7 +21,8 @@ namespace rangescope::analyze {
 
 /// "forward (llama.py)", "memcpy [libc.so.6]", "main": a function as it is compared. That of a
 /// program has no file: two builds may have two names. Hashes of a build are cut.
-[[nodiscard]] std::string function_label(const std::string& name, const std::string& path,
+[[nodiscard]] std::string function_label(const std::string& name,
+                                         const std::string& path,
                                          bool python);
 
 /// Which functions are compared: all by their own time, or those of the program's own files, with

@@ -16,19 +16,25 @@ using model::DigestRegion;
 using model::Side;
 using model::Standing;
 
-DigestRegion region(std::vector<std::string> path, std::int64_t occurrences, double wall,
+DigestRegion region(std::vector<std::string> path,
+                    std::int64_t occurrences,
+                    double wall,
                     double busy = 0) {
   DigestRegion one;
   one.path = std::move(path);
   one.occurrences = occurrences;
   one.values["wall_ns.median"] = wall;
   one.values["wall_ns.inclusive"] = wall * static_cast<double>(occurrences);
-  if (busy > 0) one.values["gpu.busy_ns"] = busy * static_cast<double>(occurrences);
+  if (busy > 0)
+    one.values["gpu.busy_ns"] = busy * static_cast<double>(occurrences);
   return one;
 }
 
 /// Runs of one program: step > {load, mlp}; times vary by one percent.
-Side side(const std::string& label, std::size_t runs, double mlp = 100, unsigned seed = 1,
+Side side(const std::string& label,
+          std::size_t runs,
+          double mlp = 100,
+          unsigned seed = 1,
           const std::string& name = "mlp") {
   std::mt19937 random(seed);
   std::normal_distribution<double> noise(1, 0.01);
@@ -52,7 +58,8 @@ Side side(const std::string& label, std::size_t runs, double mlp = 100, unsigned
 const model::ComparedRegion& find(const model::Comparison& comparison,
                                   const std::vector<std::string>& path) {
   for (const auto& one : comparison.regions) {
-    if (one.path == path) return one;
+    if (one.path == path)
+      return one;
   }
   throw std::runtime_error("no such region");
 }
@@ -145,8 +152,10 @@ TEST(Compare, PeakMemoryIsComparedForTheWholeRunAndForRanges) {
 
 TEST(Compare, ARangeNamedLikeARowOfTheRunIsNotThatRow) {
   Side with_range = side("a", 5), with_row = side("b", 5);
-  for (Digest& run : with_range.runs) run.regions.push_back(region({"whole run"}, 50, 1000));
-  for (Digest& run : with_row.runs) model::add_run_rows({.wall_ns = 1e6}, {}, run);
+  for (Digest& run : with_range.runs)
+    run.regions.push_back(region({"whole run"}, 50, 1000));
+  for (Digest& run : with_row.runs)
+    model::add_run_rows({.wall_ns = 1e6}, {}, run);
   const auto done = compare(std::vector<Side>{with_range, with_row});
   ASSERT_TRUE(done) << done.error().what;
   EXPECT_TRUE(std::ranges::all_of(done->regions, model::is_range<model::ComparedRegion>));
@@ -184,7 +193,8 @@ TEST(Compare, TheIntervalHoldsTheChange) {
 
 TEST(Compare, TooFewOccurrencesAreNotTested) {
   std::vector<Side> sides = {side("a", 1), side("b", 1, 140, 2)};
-  for (DigestRegion& one : sides[1].runs[0].regions) one.wall_ns.resize(15);
+  for (DigestRegion& one : sides[1].runs[0].regions)
+    one.wall_ns.resize(15);
   const auto done = compare(sides);
   ASSERT_TRUE(done);
   EXPECT_EQ(done->tests, 0u);
@@ -258,7 +268,8 @@ TEST(Compare, RefusesWhatCannotBeCompared) {
     return done ? 0 : base::exit_code(done.error().code);
   };
   std::vector<Side> strangers = {side("a", 1), side("b", 1)};
-  for (DigestRegion& one : strangers[1].runs[0].regions) one.path[0] = "train";
+  for (DigestRegion& one : strangers[1].runs[0].regions)
+    one.path[0] = "train";
   EXPECT_EQ(code(strangers), 82);
 
   std::vector<Side> mixed = {side("a", 3), side("b", 3)};
@@ -289,7 +300,8 @@ TEST(Compare, KernelsByNameWithTemplatesFolded) {
       const double jitter = 1 + 0.001 * static_cast<double>(r);
       sides[s].runs[r].kernels = {
           {"reduce(int*)", 10, 1000 * jitter},
-          {s == 0 ? "void gemm<64, 2>(float*)" : "void gemm<128, 3>(float*)", 5,
+          {s == 0 ? "void gemm<64, 2>(float*)" : "void gemm<128, 3>(float*)",
+           5,
            (s == 0 ? 500 : 800) * jitter}};
     }
   }
@@ -316,7 +328,8 @@ TEST(FoldedKernel, LeavesWhatNamesTheFunction) {
       {"ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn"},
       {"_ZN3foo", "_ZN3foo"},
   };
-  for (const auto& [name, folded] : cases) EXPECT_EQ(folded_kernel(name), folded) << name;
+  for (const auto& [name, folded] : cases)
+    EXPECT_EQ(folded_kernel(name), folded) << name;
 }
 
 TEST(KernelLabels, NameWhatAWrapperRunsAndNoAnonymousNamespace) {

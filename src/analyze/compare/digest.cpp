@@ -12,7 +12,8 @@ namespace {
 
 /// Of the fullest GPU.
 std::optional<double> peak_memory_bytes(const model::Report& report) {
-  if (report.memory.empty()) return std::nullopt;
+  if (report.memory.empty())
+    return std::nullopt;
   return std::ranges::max(report.memory, {}, &model::DeviceMemory::peak_bytes).peak_bytes;
 }
 
@@ -20,13 +21,18 @@ std::vector<model::DigestFunction> digest_functions(
     const std::vector<model::CpuFunction>& functions) {
   std::vector<model::DigestFunction> out;
   for (const model::CpuFunction& function : functions)
-    out.push_back({function.name, function.file, function.module, function.python, function.self_ns,
+    out.push_back({function.name,
+                   function.file,
+                   function.module,
+                   function.python,
+                   function.self_ns,
                    function.line});
   return out;
 }
 
 std::optional<double> busy_of(const base::Held<model::GpuWork>& gpu) {
-  if (!gpu || gpu->partial || std::isnan(gpu->busy_ns)) return std::nullopt;
+  if (!gpu || gpu->partial || std::isnan(gpu->busy_ns))
+    return std::nullopt;
   return gpu->busy_ns;
 }
 
@@ -36,7 +42,8 @@ void add_run_rows(const model::Report& report, model::Digest& out) {
   whole_run.busy_ns = busy_of(report.total);
   whole_run.peak_memory_bytes = peak_memory_bytes(report);
   model::RunNumbers outside;
-  if (report.outside) outside.wall_ns = report.outside->wall_ns;
+  if (report.outside)
+    outside.wall_ns = report.outside->wall_ns;
   outside.busy_ns = busy_of(report.unattributed);
   if (report.cpu_outside) {
     outside.cpu_interval_ns = report.cpu_outside->interval_ns;
@@ -58,14 +65,17 @@ model::Digest digest(const model::Report& report, const model::Session* session)
   for (std::size_t i = 0; i < report.devices.size() && i < report.device_names.size(); ++i) {
     const model::Device& device = report.devices[i];
     std::string text = report.device_names[i];
-    if (device.sm_count > 0) text += fmt::format(", {} SMs", device.sm_count);
-    if (device.mig) text += ", MIG";
+    if (device.sm_count > 0)
+      text += fmt::format(", {} SMs", device.sm_count);
+    if (device.mig)
+      text += ", MIG";
     out.devices.push_back(std::move(text));
   }
   std::sort(out.devices.begin(), out.devices.end());
   const bool aggregate =
-      std::any_of(report.regions.begin(), report.regions.end(),
-                  [](const model::Region& r) { return !r.process && !r.thread; });
+      std::any_of(report.regions.begin(), report.regions.end(), [](const model::Region& r) {
+        return !r.process && !r.thread;
+      });
   for (const model::Region& region : report.regions) {
     if (aggregate ? region.process || region.thread
                   : region.thread || region.process != report.regions[0].process)
@@ -76,20 +86,24 @@ model::Digest digest(const model::Report& report, const model::Session* session)
     one.kind = region.kind;
     one.occurrences = region.occurrences;
     for (const model::Measure& measure : model::measures()) {
-      if (const auto value = measure.get(region)) one.values[std::string(measure.tag)] = *value;
+      if (const auto value = measure.get(region))
+        one.values[std::string(measure.tag)] = *value;
     }
     for (const auto& [name, metric] : region.metrics) {
-      if (metric.absent.empty()) one.values["metrics." + name] = metric.value;
+      if (metric.absent.empty())
+        one.values["metrics." + name] = metric.value;
     }
     if (region.cpu) {
       one.cpu_interval_ns = region.cpu->interval_ns;
       one.functions = digest_functions(region.cpu->functions);
       one.own_functions = digest_functions(region.cpu->own_functions);
-      if (session != nullptr) one.chains = frames.chains(*session, region.cpu->stacks);
+      if (session != nullptr)
+        one.chains = frames.chains(*session, region.cpu->stacks);
     }
     for (const model::OccurrenceSample& sample : region.samples) {
       one.wall_ns.push_back(sample.wall_ns);
-      if (region.gpu) one.busy_ns.push_back(sample.busy_ns);
+      if (region.gpu)
+        one.busy_ns.push_back(sample.busy_ns);
     }
     out.partial_gpu = out.partial_gpu || (region.gpu && region.gpu->partial);
     out.regions.push_back(std::move(one));

@@ -39,38 +39,47 @@ std::size_t runs_to_decide(double ratio, double upper, double most, std::size_t 
 model::GateCheck checked_exactly(const Change& change, double limit) {
   model::GateCheck check;
   const bool is_beyond = change.ratio ? *change.ratio >= 1 + limit : change.difference > 0;
-  if (is_beyond && change.difference > 0) check.verdict = GateVerdict::kRegressed;
+  if (is_beyond && change.difference > 0)
+    check.verdict = GateVerdict::kRegressed;
   check.text = change.difference > 0 ? "grew from 0" : "0.0 %";
-  if (change.ratio) check.text = percent(*change.ratio);
+  if (change.ratio)
+    check.text = percent(*change.ratio);
   check.text += ", counted";
   return check;
 }
 
-model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double limit,
+model::GateCheck checked(const model::ComparedValue& value,
+                         bool by_runs,
+                         double limit,
                          std::size_t runs) {
   model::GateCheck check;
   const Change& change = value.changes[0];
-  if (change.is_exact) return checked_exactly(change, limit);
+  if (change.is_exact)
+    return checked_exactly(change, limit);
   if (change.standing == Standing::kUntested) {
     check.verdict = GateVerdict::kUndecided;
     check.text = change.why;
-    if (by_runs || !change.ratio) return check;
+    if (by_runs || !change.ratio)
+      return check;
     check.runs_to_decide = kFewestRuns;
-    check.text = fmt::format("{} so far; {}; {} runs per side decide", percent(*change.ratio),
-                             change.why, kFewestRuns);
+    check.text = fmt::format(
+        "{} so far; {}; {} runs per side decide", percent(*change.ratio), change.why, kFewestRuns);
     return check;
   }
   const double most = 1 + limit;
   const std::string ratio =
       change.ratio ? percent(*change.ratio) : fmt::format("{:+g} from 0", change.difference);
-  const std::string between =
-      change.low ? fmt::format(", between {} and {} with {:.0f} % confidence", percent(*change.low),
-                               percent(*change.high), change.confidence * 100)
-                 : "";
+  const std::string between = change.low
+                                  ? fmt::format(", between {} and {} with {:.0f} % confidence",
+                                                percent(*change.low),
+                                                percent(*change.high),
+                                                change.confidence * 100)
+                                  : "";
   const double upper = std::max(change.high.value_or(0), change.ratio.value_or(0));
   if (change.standing == Standing::kMore) {
     const double reached = by_runs ? upper : change.ratio.value_or(0);
-    if (!change.ratio || reached >= most) check.verdict = GateVerdict::kRegressed;
+    if (!change.ratio || reached >= most)
+      check.verdict = GateVerdict::kRegressed;
     check.text = fmt::format("{}{}, p {:.3g}", ratio, between, *change.p);
     const bool failed = check.verdict == GateVerdict::kRegressed;
     if (failed && change.ratio && *change.ratio < most)
@@ -79,7 +88,8 @@ model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double
     return check;
   }
   check.text = ratio + between + "; not significant";
-  if (upper < most) return check;
+  if (upper < most)
+    return check;
   check.hidden = true;
   check.verdict = GateVerdict::kUndecided;
   if (change.low.value_or(0) >=
@@ -114,11 +124,13 @@ base::Result<void> check_machine(const model::Comparison& comparison) {
       !comparison.sides[0].devices.empty() || !comparison.sides[1].devices.empty();
   for (const model::EnvironmentDifference& difference : comparison.environment) {
     const bool is_machine = difference.what == "GPU" || (!has_gpus && difference.what == "cpu");
-    if (!is_machine) continue;
+    if (!is_machine)
+      continue;
     return base::fail(
         base::Code::kNotComparable,
         fmt::format("the baseline is from another machine: {} is '{}' there and '{}' here",
-                    difference.what, base::printable(difference.values[0]),
+                    difference.what,
+                    base::printable(difference.values[0]),
                     base::printable(difference.values[1])),
         comparison.sides[0].label,
         "Save a baseline on this machine, or compare anyway with --any-machine");
@@ -130,10 +142,12 @@ base::Result<void> check_values(const model::Comparison& comparison) {
   for (const model::ComparedRegion& region : comparison.regions) {
     for (const model::ComparedValue& value : region.values) {
       const bool is_rate = value.tag.starts_with("metrics.") && value.tag.ends_with("/s");
-      if (!is_rate) continue;
+      if (!is_rate)
+        continue;
       const std::string name = base::printable(value.tag.substr(8));
       return base::fail(base::Code::kUsage,
-                        "more of '" + name + "' is better, and a gate fails on more", "--metric",
+                        "more of '" + name + "' is better, and a gate fails on more",
+                        "--metric",
                         "Gate on the time that it takes: --metric wall_ns.median");
     }
   }
@@ -141,22 +155,27 @@ base::Result<void> check_values(const model::Comparison& comparison) {
 }
 
 /// Are the regions there that must be: those that were named, and with `strict` the largest?
-base::Result<void> check_regions(const model::Comparison& comparison, bool strict,
+base::Result<void> check_regions(const model::Comparison& comparison,
+                                 bool strict,
                                  bool regions_required) {
   const std::string hint = "Join a renamed range with --rename OLD=NEW, or save a new baseline";
   if (strict && !comparison.largest_gone.empty()) {
     const std::string name = base::printable(comparison.largest_gone);
     return base::fail(base::Code::kNotComparable,
                       "the largest range of the baseline is gone: " + name,
-                      comparison.sides[1].label, hint);
+                      comparison.sides[1].label,
+                      hint);
   }
-  if (!regions_required) return {};
+  if (!regions_required)
+    return {};
   for (const model::ComparedRegion& region : comparison.missing) {
-    if (region.occurrences[1]) continue;
+    if (region.occurrences[1])
+      continue;
     const std::string name = base::printable(model::path_text(region.domain, region.path));
     return base::fail(base::Code::kNotComparable,
                       "the run has no range '" + name + "', which the baseline has",
-                      comparison.sides[1].label, hint);
+                      comparison.sides[1].label,
+                      hint);
   }
   return {};
 }
@@ -170,7 +189,8 @@ std::vector<model::GateCheck> checks_of(const model::Comparison& comparison, dou
   for (std::size_t r = 0; r < comparison.regions.size(); ++r) {
     const model::ComparedRegion& region = comparison.regions[r];
     for (std::size_t v = 0; v < region.values.size(); ++v) {
-      if (!model::is_known(region.values[v])) continue;
+      if (!model::is_known(region.values[v]))
+        continue;
       model::GateCheck& check =
           checks.emplace_back(checked(region.values[v], by_runs, limit, runs));
       check.region = r;
@@ -180,7 +200,8 @@ std::vector<model::GateCheck> checks_of(const model::Comparison& comparison, dou
     const bool is_own = std::ranges::any_of(region.own_functions, grew);
     const auto& functions = is_own ? region.own_functions : region.functions;
     for (std::size_t f = 0; f < functions.size(); ++f) {
-      if (!grew(functions[f])) continue;
+      if (!grew(functions[f]))
+        continue;
       model::GateCheck& check =
           checks.emplace_back(checked(functions[f].self, by_runs, limit, runs));
       check.region = r;
@@ -198,27 +219,34 @@ GateVerdict verdict_of(const std::vector<model::GateCheck>& checks) {
   const auto decides = [](const model::GateCheck& check) {
     return !check.function && check.verdict != GateVerdict::kUndecided;
   };
-  if (std::ranges::any_of(checks, has_regressed)) return GateVerdict::kRegressed;
-  if (std::ranges::none_of(checks, decides)) return GateVerdict::kUndecided;
-  if (std::ranges::any_of(checks, &model::GateCheck::hidden)) return GateVerdict::kUndecided;
+  if (std::ranges::any_of(checks, has_regressed))
+    return GateVerdict::kRegressed;
+  if (std::ranges::none_of(checks, decides))
+    return GateVerdict::kUndecided;
+  if (std::ranges::any_of(checks, &model::GateCheck::hidden))
+    return GateVerdict::kUndecided;
   return GateVerdict::kPassed;
 }
 
 /// Regressed ones first, then those whose noise hides the limit.
 int listing_order(const model::GateCheck& check) {
-  if (check.verdict == GateVerdict::kRegressed) return 0;
+  if (check.verdict == GateVerdict::kRegressed)
+    return 0;
   return check.hidden ? 1 : 2;
 }
 
 }  // namespace
 
-base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& options,
+base::Result<model::Gate> gate(model::Comparison comparison,
+                               const GateOptions& options,
                                bool regions_required) {
-  if (!options.any_machine) TRY(check_machine(comparison));
+  if (!options.any_machine)
+    TRY(check_machine(comparison));
   if (comparison.sides[1].failed > 0)
     return base::fail(base::Code::kNotComparable,
                       "the program failed, so what it did cannot be judged",
-                      comparison.sides[1].label, "Make it end with 0 first");
+                      comparison.sides[1].label,
+                      "Make it end with 0 first");
   TRY(check_values(comparison));
   TRY(check_regions(comparison, options.strict, regions_required));
   model::Gate out;
@@ -231,7 +259,8 @@ base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& 
 }
 
 bool enough_runs(std::span<const model::Digest> runs, double limit) {
-  if (runs.size() < kFewestRuns) return false;
+  if (runs.size() < kFewestRuns)
+    return false;
   constexpr double kShare = 0.01,
                    kQuantile = 2.1;  // of the run; of t at 95 % and about 18 degrees of freedom
   const auto n = static_cast<double>(runs.size());
@@ -250,9 +279,11 @@ bool enough_runs(std::span<const model::Digest> runs, double limit) {
           const double value = std::log(found->second);
           sum += value, squares += value * value, ++count;
         }
-      if (count < n) continue;  // not in every run: nothing is tested
+      if (count < n)
+        continue;  // not in every run: nothing is tested
       const double deviation = std::sqrt(std::max(0.0, (squares - sum * sum / n) / (n - 1)));
-      if (kQuantile * deviation * std::sqrt(2 / n) > limit / 2) return false;
+      if (kQuantile * deviation * std::sqrt(2 / n) > limit / 2)
+        return false;
     }
   }
   return true;

@@ -27,7 +27,8 @@ struct GateOptions {
 /// the judged side does not have a region of the baseline with `regions_required` (regions were
 /// named), or its largest with `strict`.
 [[nodiscard]] base::Result<model::Gate> gate(model::Comparison comparison,
-                                             const GateOptions& options, bool regions_required);
+                                             const GateOptions& options,
+                                             bool regions_required);
 
 /// Do so many runs of one program show a change of `limit` against as many others? For every region
 /// of 1 % of the run or more, the values that are compared must vary so little from run to run that

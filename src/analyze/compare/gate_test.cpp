@@ -33,12 +33,15 @@ std::vector<Digest> recorded(const std::string& file, const std::string& kind) {
     std::string what, part;
     int run = 0;
     head >> what >> run;
-    if (what != kind) continue;
+    if (what != kind)
+      continue;
     DigestRegion region;
     while (head >> part) {
-      if (part != ">") region.path.push_back(part);
+      if (part != ">")
+        region.path.push_back(part);
     }
-    for (double value = 0; tail >> value;) region.wall_ns.push_back(value);
+    for (double value = 0; tail >> value;)
+      region.wall_ns.push_back(value);
     region.occurrences = static_cast<std::int64_t>(region.wall_ns.size());
     std::vector<double> sorted = region.wall_ns;
     region.values["wall_ns.median"] = median_of(sorted);
@@ -46,21 +49,27 @@ std::vector<Digest> recorded(const std::string& file, const std::string& kind) {
     runs[run].regions.push_back(std::move(region));
   }
   std::vector<Digest> out;
-  for (auto& [number, run] : runs) out.push_back(std::move(run));
+  for (auto& [number, run] : runs)
+    out.push_back(std::move(run));
   return out;
 }
 
 /// In how many of `trials` the gate fires: each draws `n` runs a side at random, without putting
 /// back.
-int fired(const std::vector<Digest>& before, const std::vector<Digest>& after, std::size_t n,
-          int trials, const std::string& region = "") {
+int fired(const std::vector<Digest>& before,
+          const std::vector<Digest>& after,
+          std::size_t n,
+          int trials,
+          const std::string& region = "") {
   std::mt19937 random(7);
   int count = 0;
   const bool same = &before == &after;
   for (int trial = 0; trial < trials; ++trial) {
     std::vector<std::size_t> a(before.size()), b(after.size());
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] = i;
-    for (std::size_t i = 0; i < b.size(); ++i) b[i] = i;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      a[i] = i;
+    for (std::size_t i = 0; i < b.size(); ++i)
+      b[i] = i;
     std::shuffle(a.begin(), a.end(), random);
     std::shuffle(b.begin(), b.end(), random);
     std::vector<Side> sides = {{"before", {}}, {"after", {}}};
@@ -71,16 +80,19 @@ int fired(const std::vector<Digest>& before, const std::vector<Digest>& after, s
     CompareOptions options;
     options.deals = 2000;  // enough for 0.025, and quick
     auto comparison = compare(sides, options);
-    if (!comparison) ADD_FAILURE() << comparison.error().what;
+    if (!comparison)
+      ADD_FAILURE() << comparison.error().what;
     const auto judged = gate(std::move(*comparison), {.max_regression = 0.05}, false);
-    if (!judged) ADD_FAILURE() << judged.error().what;
+    if (!judged)
+      ADD_FAILURE() << judged.error().what;
     const bool found = std::any_of(
         judged->checks.begin(), judged->checks.end(), [&](const model::GateCheck& check) {
           const auto& path = judged->comparison.regions[check.region].path;
           return check.verdict == GateVerdict::kRegressed &&
                  (region.empty() || path.back() == region);
         });
-    if (found) ++count;
+    if (found)
+      ++count;
   }
   return count;
 }
@@ -108,8 +120,10 @@ TEST(GateErrorRate, ARealSlowdownOfFivePercentIsFoundInNinetyFivePercent) {
 }
 
 /// Two sides with one region of the given values in each run.
-base::Result<model::Gate> judged(const std::vector<double>& a, const std::vector<double>& b,
-                                 double limit, const std::string& tag = "wall_ns.median") {
+base::Result<model::Gate> judged(const std::vector<double>& a,
+                                 const std::vector<double>& b,
+                                 double limit,
+                                 const std::string& tag = "wall_ns.median") {
   std::vector<Side> sides = {{"a", {}}, {"b", {}}};
   for (std::size_t s = 0; s < 2; ++s) {
     for (const double value : s == 0 ? a : b) {
@@ -125,7 +139,8 @@ base::Result<model::Gate> judged(const std::vector<double>& a, const std::vector
   CompareOptions options;
   options.values = {tag};
   auto comparison = compare(sides, options);
-  if (!comparison) return base::fail(std::move(comparison));
+  if (!comparison)
+    return base::fail(std::move(comparison));
   return gate(std::move(*comparison), {.max_regression = limit}, false);
 }
 
@@ -169,7 +184,8 @@ TEST(Gate, ARateOfWhichMoreIsBetterIsRefused) {
 
 TEST(Gate, AnotherMachineIsRefused) {
   const auto code = [](const std::vector<std::string>& devices_a,
-                       const std::vector<std::string>& devices_b, const std::string& cpu_b,
+                       const std::vector<std::string>& devices_b,
+                       const std::string& cpu_b,
                        bool any = false) {
     std::vector<Side> sides = {{"a", {}}, {"b", {}}};
     for (std::size_t s = 0; s < 2; ++s) {
@@ -184,7 +200,8 @@ TEST(Gate, AnotherMachineIsRefused) {
       sides[s].runs.push_back(run);
     }
     auto comparison = compare(sides);
-    if (!comparison) return base::exit_code(comparison.error().code);
+    if (!comparison)
+      return base::exit_code(comparison.error().code);
     const auto done = gate(std::move(*comparison), {.any_machine = any}, false);
     return done ? 0 : base::exit_code(done.error().code);
   };
@@ -211,8 +228,8 @@ TEST(Gate, CountedBytesNeedOneRunASide) {
   EXPECT_EQ(verdict(1000, 1000, 0), GateVerdict::kPassed) << "equal is no growth";
   EXPECT_EQ(verdict(1000, 1001, 0), GateVerdict::kRegressed);
   EXPECT_EQ(verdict(0, 512, 0.05), GateVerdict::kRegressed) << "from nothing";
-  const auto repeated = judged({900, 1000, 1100, 950, 1050}, {950, 1050, 1150, 1000, 1100}, 0.05,
-                               "memory.peak_bytes");
+  const auto repeated = judged(
+      {900, 1000, 1100, 950, 1050}, {950, 1050, 1150, 1000, 1100}, 0.05, "memory.peak_bytes");
   EXPECT_EQ(repeated->verdict, GateVerdict::kUndecided) << "repeated runs show that it varies";
 }
 

@@ -22,7 +22,8 @@ std::vector<model::Verdict> predicted_lines(const model::Side& side) {
   for (const model::Digest& run : side.runs) {
     std::vector<model::Verdict> lines;
     std::ranges::copy_if(run.verdict, std::back_inserter(lines), is_predicted);
-    if (!lines.empty()) return lines;
+    if (!lines.empty())
+      return lines;
   }
   return {};
 }
@@ -30,7 +31,8 @@ std::vector<model::Verdict> predicted_lines(const model::Side& side) {
 /// The time of that path as it was recorded: what its first line is about.
 double replayed_ns(const std::vector<model::Verdict>& lines, const std::string& path) {
   for (const model::Verdict& line : lines) {
-    if (line.after->path == path) return line.after->before_ns;
+    if (line.after->path == path)
+      return line.after->before_ns;
   }
   return 0;
 }
@@ -38,9 +40,11 @@ double replayed_ns(const std::vector<model::Verdict>& lines, const std::string& 
 /// Wall time of an instance of the range of that path in one run; absent where it has none.
 std::optional<double> instance_ns(const model::Digest& run, const std::string& path) {
   for (const model::DigestRegion& region : run.regions) {
-    if (model::path_text(region.domain, region.path) != path) continue;
+    if (model::path_text(region.domain, region.path) != path)
+      continue;
     const auto wall = region.values.find(kWallTag);
-    if (wall == region.values.end() || region.occurrences <= 0) return {};
+    if (wall == region.values.end() || region.occurrences <= 0)
+      return {};
     return wall->second / static_cast<double>(region.occurrences);
   }
   return {};
@@ -51,16 +55,19 @@ std::optional<double> instance_ns(const model::Side& side, const std::string& pa
   std::vector<double> lengths;
   for (const model::Digest& run : side.runs) {
     const auto length_ns = instance_ns(run, path);
-    if (length_ns) lengths.push_back(*length_ns);
+    if (length_ns)
+      lengths.push_back(*length_ns);
   }
-  if (lengths.empty()) return {};
+  if (lengths.empty())
+    return {};
   return median_of(lengths);
 }
 
 /// What the range is called in the later sides.
 std::string path_in_others(const std::string& path, ComparedRegions regions) {
   for (const model::ComparedRegion& region : regions) {
-    if (region.renamed_from == path) return model::path_text(region.domain, region.path);
+    if (region.renamed_from == path)
+      return model::path_text(region.domain, region.path);
   }
   return path;
 }
@@ -74,7 +81,8 @@ ComparedPredictions compare_predictions(Sides sides, ComparedRegions regions) {
     for (const model::Verdict& line : lines) {
       const model::Outcome& outcome = *line.after;
       const auto now_ns = instance_ns(sides.front(), outcome.path);
-      if (!now_ns) continue;
+      if (!now_ns)
+        continue;
       // Shares of the replayed time, free of what recording added, apply to the measured one.
       const double scale = *now_ns / replayed_ns(lines, outcome.path);
       const double saves_ns = outcome.before_ns - outcome.after_ns;

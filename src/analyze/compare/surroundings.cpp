@@ -13,8 +13,8 @@ namespace rangescope::analyze {
 namespace {
 
 /// Facts that differ from run to run and say nothing about speed.
-constexpr std::array<std::string_view, 5> kIdle = {"env.SLURM_JOB_ID", "env.SLURM_PROCID",
-                                                   "env.LANG", "env.LC_ALL", "memory"};
+constexpr std::array<std::string_view, 5> kIdle = {
+    "env.SLURM_JOB_ID", "env.SLURM_PROCID", "env.LANG", "env.LC_ALL", "memory"};
 constexpr std::array<std::string_view, 6> kHeavy = {"GPU", "GPUs", "driver", "cpu", "cpus", "data"};
 
 std::map<std::string, std::string> facts_of(const model::Digest& run) {
@@ -22,17 +22,22 @@ std::map<std::string, std::string> facts_of(const model::Digest& run) {
   for (const auto& [name, value] : run.run.environment) {
     // The devices of the recording say more than nvidia-smi's list, which has those that were not
     // used too.
-    if (name.starts_with("gpu.") && !run.devices.empty()) continue;
-    if (name.starts_with("env.RANGESCOPE_") || name.starts_with("env.NVTX_")) continue;
-    if (std::find(kIdle.begin(), kIdle.end(), name) == kIdle.end()) facts[name] = value;
+    if (name.starts_with("gpu.") && !run.devices.empty())
+      continue;
+    if (name.starts_with("env.RANGESCOPE_") || name.starts_with("env.NVTX_"))
+      continue;
+    if (std::find(kIdle.begin(), kIdle.end(), name) == kIdle.end())
+      facts[name] = value;
   }
-  if (!run.devices.empty()) facts["GPU"] = base::join(run.devices, "; ");
+  if (!run.devices.empty())
+    facts["GPU"] = base::join(run.devices, "; ");
   const std::vector<std::string> command = command_without_shell(run.run.command);
   if (!command.empty()) {
     facts["program"] = command.front();
     facts["arguments"] = base::shell_quote(std::span(command).subspan(1));
   }
-  if (!run.run.tool.empty()) facts["rangescope"] = run.run.tool;
+  if (!run.run.tool.empty())
+    facts["rangescope"] = run.run.tool;
   facts["data"] = base::join(run.run.sources, "; ");
   return facts;
 }
@@ -63,10 +68,11 @@ std::vector<model::EnvironmentDifference> environment_differences(
           base::join(std::vector<std::string>(values.begin(), values.end()), " | "));
       differs = differs || values != known[0][name];
     }
-    if (differs) out.push_back(std::move(one));
+    if (differs)
+      out.push_back(std::move(one));
   }
-  std::stable_sort(out.begin(), out.end(),
-                   [](const auto& a, const auto& b) { return a.heavy > b.heavy; });
+  std::stable_sort(
+      out.begin(), out.end(), [](const auto& a, const auto& b) { return a.heavy > b.heavy; });
   return out;
 }
 
@@ -74,12 +80,14 @@ base::Result<void> check_repetitions(const model::Side& side) {
   for (std::size_t i = 1; i < side.runs.size(); ++i) {
     const model::Digest &first = side.runs[0], &other = side.runs[i];
     const bool commands = first.run.command != other.run.command;
-    if (!commands && first.devices == other.devices) continue;
+    if (!commands && first.devices == other.devices)
+      continue;
     return base::fail(
         base::Code::kNotComparable,
         fmt::format(
             "'{}' holds runs that are not repetitions of each other: {} ran {}, {} ran {}",
-            side.label, first.run.id,
+            side.label,
+            first.run.id,
             commands ? base::shell_quote(first.run.command) : base::join(first.devices, "; "),
             other.run.id,
             commands ? base::shell_quote(other.run.command) : base::join(other.devices, "; ")),
@@ -99,15 +107,21 @@ std::vector<std::string> cautions(const model::Side& side) {
       if (loss.severity != model::Severity::kInfo)
         losses[std::string(loss.kind.id())] += loss.count;
     }
-    if (run.partial_gpu) ++partial;
-    if (run.run.signal) how = fmt::format("signal {}", *run.run.signal);
-    if (run.run.exit_code.value_or(0) != 0) how = fmt::format("exit code {}", *run.run.exit_code);
-    if (run.run.signal || run.run.exit_code.value_or(0) != 0) ++failed;
+    if (run.partial_gpu)
+      ++partial;
+    if (run.run.signal)
+      how = fmt::format("signal {}", *run.run.signal);
+    if (run.run.exit_code.value_or(0) != 0)
+      how = fmt::format("exit code {}", *run.run.exit_code);
+    if (run.run.signal || run.run.exit_code.value_or(0) != 0)
+      ++failed;
   }
   const std::string of = fmt::format(" of {}", side.runs.size());
   const bool one = side.runs.size() == 1;
   if (failed > 0)
-    out.push_back(fmt::format("{}: the program failed ({}){}", side.label, how,
+    out.push_back(fmt::format("{}: the program failed ({}){}",
+                              side.label,
+                              how,
                               one ? "" : " in " + std::to_string(failed) + of + " runs"));
   for (const auto& [kind, count] : losses)
     out.push_back(fmt::format("{}: data was lost: {} ({})", side.label, kind, count));

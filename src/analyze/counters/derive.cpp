@@ -24,9 +24,10 @@ struct Derived {
 };
 
 std::optional<double> value_in(const model::Measurement& measurement, std::uint32_t metric) {
-  const auto found =
-      std::find_if(measurement.values.begin(), measurement.values.end(),
-                   [metric](const model::MetricValue& v) { return v.metric == metric; });
+  const auto found = std::find_if(
+      measurement.values.begin(), measurement.values.end(), [metric](const model::MetricValue& v) {
+        return v.metric == metric;
+      });
   return found == measurement.values.end() ? std::nullopt : std::optional(found->value);
 }
 
@@ -44,15 +45,17 @@ void derive(model::Session& session, std::span<const model::MetricGroup> groups)
       derived.formula = &metric.formula;
       bool possible = true;
       for (const std::string& name : metric.formula.names()) {
-        const auto counter =
-            std::find_if(group.counters.begin(), group.counters.end(),
-                         [&](const model::GroupCounter& c) { return c.alias == name; });
+        const auto counter = std::find_if(
+            group.counters.begin(), group.counters.end(), [&](const model::GroupCounter& c) {
+              return c.alias == name;
+            });
         Operand operand;
         for (const std::string& candidate : counter->any) {
           if (const auto found = known.find(candidate); found != known.end())
             operand.metrics.push_back(found->second);
         }
-        if (counter->any.empty()) operand.constant = counter->absent;
+        if (counter->any.empty())
+          operand.constant = counter->absent;
         possible = possible && (!operand.metrics.empty() || operand.constant);
         derived.operands.emplace(name, std::move(operand));
       }
@@ -71,11 +74,13 @@ void derive(model::Session& session, std::span<const model::MetricGroup> groups)
           derived.formula->evaluate([&](std::string_view name) -> std::optional<double> {
             const Operand& operand = derived.operands.at(name);
             for (const std::uint32_t metric : operand.metrics) {
-              if (const auto found = value_in(measurement, metric)) return found;
+              if (const auto found = value_in(measurement, metric))
+                return found;
             }
             return operand.constant;
           });
-      if (value) measurement.values.push_back({derived.metric, *value});
+      if (value)
+        measurement.values.push_back({derived.metric, *value});
     }
   }
 }

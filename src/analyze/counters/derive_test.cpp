@@ -28,8 +28,9 @@ model::Session session() {
 
 TEST(Derive, EvaluatesEachMeasurementThatHasTheCounters) {
   model::Session s = session();
-  const auto g = group("bytes / time", {{"bytes", {"dram__bytes.sum"}, {}},
-                                        {"time", {"gpu__time_duration.sum"}, {}}});
+  const auto g =
+      group("bytes / time",
+            {{"bytes", {"dram__bytes.sum"}, {}}, {"time", {"gpu__time_duration.sum"}, {}}});
   derive(s, {&g, 1});
   ASSERT_EQ(s.metrics.size(), 3u);
   EXPECT_EQ(s.metrics[2].source, "derived: bytes / time");

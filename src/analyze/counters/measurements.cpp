@@ -34,22 +34,27 @@ std::vector<Chain> chains_of(const Session& session, const Measurement& result, 
   std::map<std::uint32_t, std::size_t> of_domain;
   std::size_t last = 0;
   for (const OpenRange& range : result.ranges) {
-    if (range.domain >= session.domains.size()) continue;
+    if (range.domain >= session.domains.size())
+      continue;
     if (range.kind == RangeKind::kStartEnd) {
       last = chains.size();
       chains.push_back({range});
       continue;
     }
     const auto [at, added] = of_domain.emplace(nested ? 0 : range.domain, chains.size());
-    if (added) chains.emplace_back();
+    if (added)
+      chains.emplace_back();
     last = at->second;
     chains[last].push_back(range);
   }
-  if (result.scope == MeasuredScope::kRange && chains.size() > 1) return {std::move(chains[last])};
+  if (result.scope == MeasuredScope::kRange && chains.size() > 1)
+    return {std::move(chains[last])};
   return chains;
 }
 
-using PathKey = std::tuple<std::uint32_t, std::uint32_t, model::StringId,
+using PathKey = std::tuple<std::uint32_t,
+                           std::uint32_t,
+                           model::StringId,
                            RangeKind>;  // parent, domain, name, kind
 
 std::uint64_t mix(std::uint64_t seed, std::uint64_t value) {
@@ -60,7 +65,8 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t value) {
 /// The metric that is the time of a result; kNone where none is.
 std::uint32_t time_metric(const Session& session) {
   for (std::uint32_t m = 0; m < session.metrics.size(); ++m)
-    if (session.metrics[m].name == "gpu__time_duration.sum") return m;
+    if (session.metrics[m].name == "gpu__time_duration.sum")
+      return m;
   return kNone;
 }
 
@@ -106,7 +112,8 @@ std::string_view scope_name(MeasuredScope scope) {
   return {};
 }
 
-model::Metric metric_of(const model::MetricDef& def, std::vector<double> values,
+model::Metric metric_of(const model::MetricDef& def,
+                        std::vector<double> values,
                         std::string_view how) {
   model::Metric metric;
   metric.unit = def.unit;
@@ -120,7 +127,9 @@ model::Metric metric_of(const model::MetricDef& def, std::vector<double> values,
 
 class Joiner {
  public:
-  Joiner(const Session& session, const Options& options, const Tree& tree,
+  Joiner(const Session& session,
+         const Options& options,
+         const Tree& tree,
          const std::vector<char>& chosen)
       : session_(session), nested_(options.domains == Domains::kNested), chosen_(chosen) {
     for (std::uint32_t n = 0; n < tree.nodes.size(); ++n) {
@@ -132,7 +141,8 @@ class Joiner {
 
   void take(const Measurement& result) {
     const bool kernel = result.scope == MeasuredScope::kKernel;
-    if (kernel && result.kernel_name < chosen_.size() && !chosen_[result.kernel_name]) return;
+    if (kernel && result.kernel_name < chosen_.size() && !chosen_[result.kernel_name])
+      return;
     std::set<std::uint32_t> inner, all, with_child;
     std::map<std::uint32_t, std::uint64_t> occurrence;
     std::set<std::uint32_t> inherited, unknown;
@@ -149,25 +159,32 @@ class Joiner {
           node = kNone;
           break;
         }
-        if (node != kNone) with_child.insert(node);
+        if (node != kNone)
+          with_child.insert(node);
         node = found->second;
         known &= range.instance != 0;
         instance = mix(instance, range.instance);
         all.insert(node);
         occurrence[node] = instance;
-        if (!known) unknown.insert(node);
-        if (range.inherited) inherited.insert(node);
+        if (!known)
+          unknown.insert(node);
+        if (range.inherited)
+          inherited.insert(node);
       }
-      if (node != kNone) inner.insert(node);
+      if (node != kNone)
+        inner.insert(node);
     }
     if (!joined) {
       note_unjoined(result, chains.empty());
-      if (chains.empty()) take_outside(result);
+      if (chains.empty())
+        take_outside(result);
     }
-    if (kernel) count(total_, result, false, false);
+    if (kernel)
+      count(total_, result, false, false);
     const auto index = static_cast<std::uint32_t>(&result - session_.measurements.data());
     for (const std::uint32_t process : {kNone, result.process}) {
-      for (const std::uint32_t node : all) collected_[{node, process}].results.push_back(index);
+      for (const std::uint32_t node : all)
+        collected_[{node, process}].results.push_back(index);
       if (!kernel) {
         for (const std::uint32_t node : inner) {
           Collected& at = collected_[{node, process}];
@@ -176,14 +193,16 @@ class Joiner {
             if (value.metric < session_.metrics.size())
               at.range_values[value.metric].push_back(value.value);
           }
-          if (!result.note.empty()) at.notes.insert(result.note);
+          if (!result.note.empty())
+            at.notes.insert(result.note);
         }
         for (const std::uint32_t node : all) {
           Collected& at = collected_[{node, process}];
           at.occurrences.emplace(occurrence[node],
                                  static_cast<std::uint32_t>(at.occurrences.size()));
           at.occurrence_unknown |= unknown.contains(node);
-          if (result.scope == MeasuredScope::kGraph) ++at.graphs;
+          if (result.scope == MeasuredScope::kGraph)
+            ++at.graphs;
         }
         continue;
       }
@@ -201,7 +220,8 @@ class Joiner {
             add_sum(at, value.metric, value.value * result.launches, number);
         }
         count(at, result, !with_child.contains(node), inherited.contains(node));
-        if (!result.note.empty()) at.notes.insert(result.note);
+        if (!result.note.empty())
+          at.notes.insert(result.note);
       }
       for (const std::uint32_t node : inner) {
         collected_[{node, process}].kernels[{result.kernel_name, result.ordinal}].push_back(index);
@@ -209,7 +229,10 @@ class Joiner {
     }
   }
 
-  void finish(const std::vector<RegionKey>& keys, bool timeline, bool gpu_timeline, std::size_t top,
+  void finish(const std::vector<RegionKey>& keys,
+              bool timeline,
+              bool gpu_timeline,
+              std::size_t top,
               model::Report& report) {
     for (std::size_t r = 0; r < keys.size(); ++r) {
       model::Region& region = report.regions[r];
@@ -218,19 +241,24 @@ class Joiner {
         for (const std::uint32_t index : found->second.results)
           if (keys[r].thread == kNone || keys[r].thread == session_.measurements[index].thread)
             region.results.push_back(index);
-      if (keys[r].thread != kNone) continue;  // sums are not told apart by thread
-      if (!timeline) forget_wall(region);
-      if (found == collected_.end()) continue;
+      if (keys[r].thread != kNone)
+        continue;  // sums are not told apart by thread
+      if (!timeline)
+        forget_wall(region);
+      if (found == collected_.end())
+        continue;
       Collected& at = found->second;
       fill_metrics(at, region);
       list_kernels(at, region.kernels, region.notes);
       region.notes.insert(region.notes.end(), at.notes.begin(), at.notes.end());
-      if (timeline) continue;
+      if (timeline)
+        continue;
       if (!at.occurrence_unknown) {
         region.occurrences =
             std::max(at.range_results, static_cast<std::int64_t>(at.occurrences.size()));
       }
-      if (!gpu_timeline && (at.count > 0 || at.graphs > 0)) region.gpu = work_of(at, top);
+      if (!gpu_timeline && (at.count > 0 || at.graphs > 0))
+        region.gpu = work_of(at, top);
     }
     if (!timeline && !gpu_timeline && total_.count > 0) {
       report.total = work_of(total_, top);
@@ -244,11 +272,12 @@ class Joiner {
     std::ranges::stable_sort(report.unattributed_results, {}, &model::KernelMetrics::ordinal);
     if (unjoined_ > 0) {
       std::vector<std::string> shown(unjoined_paths_.begin(), unjoined_paths_.end());
-      report.losses.push_back(
-          {"measurement_without_region", unjoined_,
-           fmt::format("{} measured in ranges that no other input has: {}{}.",
-                       base::counted(unjoined_, "result"), base::join(shown, ", "),
-                       shown.size() == kShown ? " ..." : "")});
+      report.losses.push_back({"measurement_without_region",
+                               unjoined_,
+                               fmt::format("{} measured in ranges that no other input has: {}{}.",
+                                           base::counted(unjoined_, "result"),
+                                           base::join(shown, ", "),
+                                           shown.size() == kShown ? " ..." : "")});
     }
   }
 
@@ -257,7 +286,8 @@ class Joiner {
 
   void take_outside(const Measurement& result) {
     const auto index = static_cast<std::uint32_t>(&result - session_.measurements.data());
-    if (result.scope != MeasuredScope::kKernel) return outside_wholes_.push_back(index);
+    if (result.scope != MeasuredScope::kKernel)
+      return outside_wholes_.push_back(index);
     count(outside_, result, true, false);
     outside_.kernels[{result.kernel_name, result.ordinal}].push_back(index);
   }
@@ -291,16 +321,20 @@ class Joiner {
     at.inherited += inherited ? launches : 0;
     at.shapes[result.kernel_name][result.shape] += launches;
     for (const model::MetricValue& value : result.values) {
-      if (value.metric != time_) continue;
+      if (value.metric != time_)
+        continue;
       at.durations[result.kernel_name].emplace_back(std::llround(value.value), launches);
-      if (exclusive) at.exclusive_ns += value.value * static_cast<double>(launches);
+      if (exclusive)
+        at.exclusive_ns += value.value * static_cast<double>(launches);
     }
   }
 
   void note_unjoined(const Measurement& result, bool no_range) {
-    if (no_range) return;  // outside every range: nothing to join
+    if (no_range)
+      return;  // outside every range: nothing to join
     ++unjoined_;
-    if (unjoined_paths_.size() >= kShown) return;
+    if (unjoined_paths_.size() >= kShown)
+      return;
     std::string path;
     for (const OpenRange& range : result.ranges) {
       path += (path.empty() ? "" : " > ") + base::printable(session_.strings.view(range.name));
@@ -315,21 +349,26 @@ class Joiner {
     }
     for (const auto& [metric, sum] : at.sums) {
       const model::MetricDef& def = session_.metrics[metric];
-      if (region.metrics.contains(def.name)) continue;
+      if (region.metrics.contains(def.name))
+        continue;
       std::vector<double> values;
       for (std::size_t o = 0; o < sum.by_occurrence.size(); ++o) {
-        if (sum.present[o]) values.push_back(sum.by_occurrence[o]);
+        if (sum.present[o])
+          values.push_back(sum.by_occurrence[o]);
       }
-      if (values.empty()) continue;
+      if (values.empty())
+        continue;
       region.metrics[def.name] = metric_of(
-          def, std::move(values),
+          def,
+          std::move(values),
           at.occurrence_unknown ? " sum over all measured kernels (instances are not distinguished)"
                                 : " sum over the measured kernels");
       region.metrics[def.name].of_all = at.occurrence_unknown;
     }
     for (const std::uint32_t metric : at.not_summable) {
       const model::MetricDef& def = session_.metrics[metric];
-      if (region.metrics.contains(def.name)) continue;
+      if (region.metrics.contains(def.name))
+        continue;
       model::Metric absent;
       absent.unit = def.unit;
       absent.source = def.source;
@@ -340,34 +379,40 @@ class Joiner {
 
   /// The kernels with their counters; of very many those that took longest, in their order all the
   /// same.
-  void list_kernels(const Collected& at, std::vector<model::KernelMetrics>& out,
+  void list_kernels(const Collected& at,
+                    std::vector<model::KernelMetrics>& out,
                     std::vector<std::string>& notes) const {
     std::vector<double> times;
     if (at.kernels.size() > kMostKernels) {
-      for (const auto& [key, results] : at.kernels) times.push_back(time_of(results));
-      std::nth_element(times.begin(), times.begin() + (kMostKernels - 1), times.end(),
-                       std::greater<>());
+      for (const auto& [key, results] : at.kernels)
+        times.push_back(time_of(results));
+      std::nth_element(
+          times.begin(), times.begin() + (kMostKernels - 1), times.end(), std::greater<>());
     }
     const double least = times.empty() ? 0 : times[kMostKernels - 1];
     for (const auto& [key, results] : at.kernels) {
-      if (!times.empty() && (out.size() == kMostKernels || time_of(results) < least)) continue;
+      if (!times.empty() && (out.size() == kMostKernels || time_of(results) < least))
+        continue;
       out.push_back(kernel_metrics(key.first, key.second, results));
     }
     if (!times.empty())
       notes.push_back(
           fmt::format("counters are listed for the {} longest of {} kernels; sums cover all",
-                      out.size(), at.kernels.size()));
+                      out.size(),
+                      at.kernels.size()));
   }
 
   double time_of(const std::vector<std::uint32_t>& results) const {
     double time = 0;
     for (const std::uint32_t index : results)
       for (const model::MetricValue& value : session_.measurements[index].values)
-        if (value.metric == time_) time += value.value;
+        if (value.metric == time_)
+          time += value.value;
     return time;
   }
 
-  model::KernelMetrics kernel_metrics(std::uint32_t kernel, std::uint32_t ordinal,
+  model::KernelMetrics kernel_metrics(std::uint32_t kernel,
+                                      std::uint32_t ordinal,
                                       const std::vector<std::uint32_t>& results) const {
     model::KernelMetrics out;
     if (kernel < session_.kernel_names.size())
@@ -378,7 +423,8 @@ class Joiner {
     std::map<std::uint32_t, std::vector<double>> by_metric;
     for (const std::uint32_t index : results)
       for (const model::MetricValue& value : session_.measurements[index].values)
-        if (value.metric < session_.metrics.size()) by_metric[value.metric].push_back(value.value);
+        if (value.metric < session_.metrics.size())
+          by_metric[value.metric].push_back(value.value);
     for (const auto& [metric, values] : by_metric) {
       out.metrics[session_.metrics[metric].name] =
           metric_of(session_.metrics[metric], values, " kernel");
@@ -392,7 +438,8 @@ class Joiner {
                    .exclusive_ns = model::kNan,
                    .per_occurrence_ns = model::kNoSpread,
                    .share = model::kNan};
-    if (region.threads == 0) region.threads = -1;
+    if (region.threads == 0)
+      region.threads = -1;
   }
 
   model::GpuWork work_of(const Collected& at, std::size_t top) const {
@@ -400,7 +447,8 @@ class Joiner {
     work.kernels = at.count;
     work.exclusive_kernels = at.exclusive;
     work.inherited_kernels = at.inherited;
-    if (at.graphs > 0) work.graph_launches = at.graphs;
+    if (at.graphs > 0)
+      work.graph_launches = at.graphs;
     struct Row {
       std::uint32_t kernel = kNone;
       std::map<std::uint32_t, std::int64_t> shapes;
@@ -412,10 +460,13 @@ class Joiner {
     for (const auto& [kernel, shapes] : at.shapes) {
       const bool named = kernel < session_.kernel_names.size();
       Row& row = by_name[named ? shown_name(session_.kernel_names[kernel]) : 0];
-      if (row.kernel == kNone) row.kernel = kernel;
-      for (const auto& [shape, calls] : shapes) row.shapes[shape] += calls;
+      if (row.kernel == kNone)
+        row.kernel = kernel;
+      for (const auto& [shape, calls] : shapes)
+        row.shapes[shape] += calls;
       const auto times = at.durations.find(kernel);
-      if (times == at.durations.end()) continue;
+      if (times == at.durations.end())
+        continue;
       for (const auto& [ns, launches] : times->second) {
         row.times.push_back(ns);
         row.timed += launches;
@@ -456,7 +507,8 @@ class Joiner {
     for (model::KernelRow& row : work.top_kernels)
       row.share = total == 0 ? model::kNan : row.total_ns / total;
     std::ranges::stable_sort(work.top_kernels, &model::KernelRow::comes_before);
-    if (work.top_kernels.size() > top) work.top_kernels.resize(top);
+    if (work.top_kernels.size() > top)
+      work.top_kernels.resize(top);
     return work;
   }
 
@@ -486,10 +538,10 @@ void add_measured_cells(const Session& session, Domains domains, Tree& tree) {
     for (const Chain& chain : chains_of(session, result, domains == Domains::kNested)) {
       std::uint32_t parent = kNone;
       for (const OpenRange& range : chain) {
-        const auto [at, added] =
-            cells.emplace(std::tuple(result.process, thread,
-                                     PathKey{parent, range.domain, range.name, range.kind}),
-                          static_cast<std::uint32_t>(tree.cells.size()));
+        const auto [at, added] = cells.emplace(
+            std::tuple(
+                result.process, thread, PathKey{parent, range.domain, range.name, range.kind}),
+            static_cast<std::uint32_t>(tree.cells.size()));
         if (added)
           tree.cells.push_back({.process = result.process,
                                 .thread = thread,
@@ -504,14 +556,20 @@ void add_measured_cells(const Session& session, Domains domains, Tree& tree) {
   }
 }
 
-void add_measurements(const Regions& regions, const std::vector<char>& chosen_kernels,
+void add_measurements(const Regions& regions,
+                      const std::vector<char>& chosen_kernels,
                       model::Report& report) {
   const Session& session = regions.session;
-  if (session.measurements.empty()) return;
+  if (session.measurements.empty())
+    return;
   Joiner joiner(session, regions.options, regions.tree, chosen_kernels);
-  for (const Measurement& result : session.measurements) joiner.take(result);
-  joiner.finish(regions.keys, !session.ranges.empty(), has_gpu_work(session),
-                regions.options.top_kernels, report);
+  for (const Measurement& result : session.measurements)
+    joiner.take(result);
+  joiner.finish(regions.keys,
+                !session.ranges.empty(),
+                has_gpu_work(session),
+                regions.options.top_kernels,
+                report);
 }
 
 namespace {
@@ -529,13 +587,15 @@ bool is_amount(const model::MetricDef& def) {
 }
 
 bool is_kept(const Session& session, const model::MetricDef& def) {
-  if (session.metrics.size() <= kAllOf || def.source.starts_with("derived:")) return true;
+  if (session.metrics.size() <= kAllOf || def.source.starts_with("derived:"))
+    return true;
   return def.name.starts_with("launch__") && !def.name.starts_with("launch__occupancy_per");
 }
 
 }  // namespace
 
-void add_kernel_counters(const Session& session, const std::vector<char>& chosen,
+void add_kernel_counters(const Session& session,
+                         const std::vector<char>& chosen,
                          model::Report& report) {
   const std::uint32_t time = time_metric(session);
   std::map<model::StringId, std::map<std::uint32_t, Sum>> by_name;
@@ -543,10 +603,12 @@ void add_kernel_counters(const Session& session, const std::vector<char>& chosen
     if (result.scope != model::MeasuredScope::kKernel ||
         result.kernel_name >= session.kernel_names.size())
       continue;
-    if (result.kernel_name < chosen.size() && !chosen[result.kernel_name]) continue;
+    if (result.kernel_name < chosen.size() && !chosen[result.kernel_name])
+      continue;
     double weight = 1;
     for (const model::MetricValue& value : result.values)
-      if (value.metric == time && value.value > 0) weight = value.value;
+      if (value.metric == time && value.value > 0)
+        weight = value.value;
     auto& sums = by_name[shown_name(session.kernel_names[result.kernel_name])];
     for (const model::MetricValue& value : result.values) {
       if (value.metric >= session.metrics.size() ||
@@ -565,7 +627,8 @@ void add_kernel_counters(const Session& session, const std::vector<char>& chosen
     const auto found = std::find_if(by_name.begin(), by_name.end(), [&](const auto& each) {
       return session.strings.view(each.first) == row.name;
     });
-    if (found == by_name.end()) continue;
+    if (found == by_name.end())
+      continue;
     model::KernelCounters counters;
     counters.name = row.name;
     for (const auto& [index, sum] : found->second) {

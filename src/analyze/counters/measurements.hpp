@@ -23,14 +23,16 @@ void add_measured_cells(const model::Session& session, Domains domains, Tree& tr
 
 /// Metrics of regions and of their kernels; without a timeline also occurrences, kernel counts and
 /// kernel times. Results whose path no region has become a loss that names them.
-void add_measurements(const Regions& regions, const std::vector<char>& chosen_kernels,
+void add_measurements(const Regions& regions,
+                      const std::vector<char>& chosen_kernels,
                       model::Report& report);
 
 /// Fills Report::kernel_counters from results that are single kernels. Rates and shares are means
 /// over a kernel's results, weighted by their time; sums (`.sum`, bytes, FLOPs, times) are means of
 /// one result. Where very many metrics were collected, those that groups derive and what ncu
 /// reports of the launch. `chosen`: by index of Session::kernel_names. O(values).
-void add_kernel_counters(const model::Session& session, const std::vector<char>& chosen,
+void add_kernel_counters(const model::Session& session,
+                         const std::vector<char>& chosen,
                          model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -27,12 +27,17 @@ struct Results : SessionBuilder {
     session.metrics.push_back({name, unit, "ncu"});
     return static_cast<std::uint32_t>(session.metrics.size() - 1);
   }
-  model::OpenRange open(std::string_view name, std::uint64_t instance, std::string_view in = "",
+  model::OpenRange open(std::string_view name,
+                        std::uint64_t instance,
+                        std::string_view in = "",
                         RangeKind kind = RangeKind::kPushPop) {
     return {domain(in), session.strings.intern(name), kind, instance, false};
   }
-  void result(MeasuredScope scope, std::vector<model::OpenRange> ranges, std::string_view kernel,
-              std::uint32_t ordinal, std::vector<model::MetricValue> values) {
+  void result(MeasuredScope scope,
+              std::vector<model::OpenRange> ranges,
+              std::string_view kernel,
+              std::uint32_t ordinal,
+              std::vector<model::MetricValue> values) {
     model::Measurement m;
     m.scope = scope;
     m.process = p;
@@ -47,7 +52,8 @@ struct Results : SessionBuilder {
 
 const model::Region& region(const model::Report& report, std::string_view path) {
   for (const model::Region& each : report.regions) {
-    if (model::path_text(each) == path) return each;
+    if (model::path_text(each) == path)
+      return each;
   }
   static const model::Region kNothing;
   ADD_FAILURE() << "no region " << path;
@@ -59,9 +65,15 @@ TEST(Measurements, WithoutATimelineMakeTheRegionsThemselves) {
   for (std::uint64_t step = 1; step <= 2; ++step) {
     const auto decode = b.open("decode", step), layer = b.open("layer0", step * 10);
     const auto all = b.open("decode_all", 1, "LLM");
-    b.result(MeasuredScope::kKernel, {decode, layer, all}, "gemm", 0,
+    b.result(MeasuredScope::kKernel,
+             {decode, layer, all},
+             "gemm",
+             0,
              {{b.time, 100}, {b.bytes, 1000.0 * static_cast<double>(step)}, {b.hit, 0.5}});
-    b.result(MeasuredScope::kKernel, {decode, all}, "softmax", 1,
+    b.result(MeasuredScope::kKernel,
+             {decode, all},
+             "softmax",
+             1,
              {{b.time, 10}, {b.bytes, 50}, {b.hit, 0.7}});
   }
   b.result(MeasuredScope::kKernel, {}, "init", 0, {{b.time, 5}});
@@ -96,8 +108,10 @@ TEST(Measurements, OfARangeBelongToItsLastRangeOnly) {
   const auto request = b.open("request", 1, "", RangeKind::kStartEnd);
   for (const double value : {10.0, 30.0, 20.0}) {
     b.result(MeasuredScope::kRange,
-             {request, b.open("decode_all", 1, "LLM"), b.open("step", 1), b.open("decode", 2)}, "",
-             0, {{b.bytes, value}, {b.hit, 0.25}});
+             {request, b.open("decode_all", 1, "LLM"), b.open("step", 1), b.open("decode", 2)},
+             "",
+             0,
+             {{b.bytes, value}, {b.hit, 0.25}});
   }
   const auto report = analyze(b.session);
   ASSERT_TRUE(report);
@@ -212,11 +226,14 @@ TEST(Measurements, SummariesCountTheirLaunches) {
 // The line is a mean, and a region's amounts are of all launches (--print-summary per-nvtx).
 TEST(Measurements, AmountsOfSummariesAreMeansTimesLaunches) {
   Results b;
-  b.result(MeasuredScope::kKernel, {b.open("decode", 0)}, "often", 0,
+  b.result(MeasuredScope::kKernel,
+           {b.open("decode", 0)},
+           "often",
+           0,
            {{b.time, 30}, {b.bytes, 8}, {b.hit, 0.5}});
   b.session.measurements.back().launches = 100;
-  b.result(MeasuredScope::kKernel, {b.open("decode", 0)}, "once", 0,
-           {{b.time, 1000}, {b.bytes, 200}});
+  b.result(
+      MeasuredScope::kKernel, {b.open("decode", 0)}, "once", 0, {{b.time, 1000}, {b.bytes, 200}});
   const auto report = analyze(b.session);
   ASSERT_TRUE(report);
   const auto& metrics = region(*report, "decode").metrics;

@@ -12,16 +12,19 @@ namespace rangescope::analyze {
 
 model::Places find_places(const model::Session& session, const Options& options) {
   model::Places places;
-  if (session.kernels.empty()) return places;
+  if (session.kernels.empty())
+    return places;
   Tree tree = build_tree(session, options.domains, options.threads);
   Contexts contexts = build_contexts(session, tree, options);
   add_replays(session, options.domains, tree, contexts);
-  if (session.ranges.empty()) add_measured_cells(session, options.domains, tree);
+  if (session.ranges.empty())
+    add_measured_cells(session, options.domains, tree);
   link_nodes(tree, session);
   std::vector<std::string> notes;
   const auto selected = select_nodes(tree, session, options, notes);
   const auto chosen = select_kernels(session, options, notes);
-  if (!selected || !chosen) return places;  // analyze() has refused it
+  if (!selected || !chosen)
+    return places;  // analyze() has refused it
   const std::vector<RegionKey> keys = plan_regions(tree, session, options, *selected);
   const Sets sets = build_sets(tree, contexts, keys);
   for (std::size_t i = 0; i < session.kernels.size(); ++i) {

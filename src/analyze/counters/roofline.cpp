@@ -50,7 +50,8 @@ std::optional<double> metric(const model::Region& region, const char* name) {
 }
 
 double peak_of(const model::Peaks* peaks, const char* key) {
-  if (peaks == nullptr) return 0;
+  if (peaks == nullptr)
+    return 0;
   const auto found = peaks->flop_per_s.find(key);
   return found == peaks->flop_per_s.end() ? 0 : found->second;
 }
@@ -63,20 +64,27 @@ struct Use {
 
 /// The level of memory that is nearest to its peak, as ncu's speed of light has it: the largest of
 /// device memory, L2 and L1/TEX. Where the level is not known it is "memory", as for device memory.
-std::optional<Use> memory_use(const model::Region& region, const model::Peaks* peaks,
+std::optional<Use> memory_use(const model::Region& region,
+                              const model::Peaks* peaks,
                               std::optional<double> busy_ns) {
   std::optional<Use> most;
   const auto consider = [&](Use use) {
-    if (!most || use.share > most->share) most = std::move(use);
+    if (!most || use.share > most->share)
+      most = std::move(use);
   };
   if (const auto bytes = metric(region, "dram_bytes");
       bytes && busy_ns && *busy_ns > 0 && peaks && peaks->memory_bytes_per_s > 0) {
     const double rate = *bytes / (*busy_ns / 1e9);
-    consider({rate / peaks->memory_bytes_per_s, "memory",
-              fmt::format("{:.3g} byte / {:.3g} ns busy = {:.3g} of {:.3g} byte/s", *bytes,
-                          *busy_ns, rate, peaks->memory_bytes_per_s)});
+    consider({rate / peaks->memory_bytes_per_s,
+              "memory",
+              fmt::format("{:.3g} byte / {:.3g} ns busy = {:.3g} of {:.3g} byte/s",
+                          *bytes,
+                          *busy_ns,
+                          rate,
+                          peaks->memory_bytes_per_s)});
   } else if (const auto share = metric(region, "dram_throughput")) {
-    consider({*share, "memory",
+    consider({*share,
+              "memory",
               fmt::format("dram_throughput {:.3g} of the peak, idle gaps included", *share)});
   }
   for (const auto& [name, level] :
@@ -88,28 +96,38 @@ std::optional<Use> memory_use(const model::Region& region, const model::Peaks* p
   // them explains it.
   if (const auto share = metric(region, "memory_throughput");
       share && (!most || *share > 1.1 * most->share))
-    consider({*share, most ? most->name : "memory: system",
+    consider({*share,
+              most ? most->name : "memory: system",
               fmt::format("memory_throughput {:.3g} of the peak, idle gaps included", *share)});
   return most;
 }
 
-std::optional<Use> compute_use(const model::Region& region, const model::Peaks* peaks,
+std::optional<Use> compute_use(const model::Region& region,
+                               const model::Peaks* peaks,
                                std::optional<double> busy_ns) {
   std::optional<Use> most;
   for (const Precision& precision : kPrecisions) {
     const auto flop = metric(region, precision.metric);
     const double peak = peak_of(peaks, precision.peak);
-    if (!flop || !busy_ns || *busy_ns <= 0 || peak <= 0) continue;
+    if (!flop || !busy_ns || *busy_ns <= 0 || peak <= 0)
+      continue;
     const double rate = *flop / (*busy_ns / 1e9);
-    Use use{rate / peak, std::string("compute: ") + precision.title,
-            fmt::format("{:.3g} {} FLOP / {:.3g} ns busy = {:.3g} of {:.3g} FLOP/s", *flop,
-                        precision.title, *busy_ns, rate, peak)};
-    if (!most || use.share > most->share) most = std::move(use);
+    Use use{rate / peak,
+            std::string("compute: ") + precision.title,
+            fmt::format("{:.3g} {} FLOP / {:.3g} ns busy = {:.3g} of {:.3g} FLOP/s",
+                        *flop,
+                        precision.title,
+                        *busy_ns,
+                        rate,
+                        peak)};
+    if (!most || use.share > most->share)
+      most = std::move(use);
   }
   // Pipes can be full with instructions that are no FLOPs; the throughput metric sees them all.
   if (const auto share = metric(region, "sm_throughput");
       share && (!most || *share > most->share)) {
-    most = Use{*share, "compute: SM pipes",
+    most = Use{*share,
+               "compute: SM pipes",
                fmt::format("sm_throughput {:.3g} of the peak, idle gaps included", *share)};
   }
   // Of kernels taken together the pipes are not known, and few FLOPs do not say that they were
@@ -123,25 +141,32 @@ std::optional<Use> compute_use(const model::Region& region, const model::Peaks* 
 // How much of the region's wall time the GPU was busy, and the numbers. Where the timeline was
 // paused for counters: of a median occurrence.
 std::optional<std::pair<double, std::string>> busy_share(const model::Region& region) {
-  if (!region.gpu) return std::nullopt;
+  if (!region.gpu)
+    return std::nullopt;
   const model::GpuWork& gpu = *region.gpu;
   double busy = gpu.busy_ns, wall = region.wall.inclusive_ns;
   std::string of;
   if (gpu.partial) {
-    if (gpu.recorded_occurrences <= 0) return std::nullopt;
+    if (gpu.recorded_occurrences <= 0)
+      return std::nullopt;
     busy = gpu.busy_ns_per_occurrence.median;
     wall = region.wall.per_occurrence_ns.median;
-    of = fmt::format(" (median instance, {} of {} with a timeline)", gpu.recorded_occurrences,
+    of = fmt::format(" (median instance, {} of {} with a timeline)",
+                     gpu.recorded_occurrences,
                      region.occurrences);
   }
   if (region.steady && region.steady->busy_share.value_or(0) * wall > 1.01 * busy) {
     busy = *region.steady->busy_share * wall;
     of = " (including work of others)";
   }
-  if (!(wall > 0) || !(busy >= 0)) return std::nullopt;
+  if (!(wall > 0) || !(busy >= 0))
+    return std::nullopt;
   return std::pair(busy / wall,
-                   fmt::format("GPU busy {} of {} wall = {:.2f}{}", base::format_ns(busy),
-                               base::format_ns(wall), busy / wall, of));
+                   fmt::format("GPU busy {} of {} wall = {:.2f}{}",
+                               base::format_ns(busy),
+                               base::format_ns(wall),
+                               busy / wall,
+                               of));
 }
 
 }  // namespace
@@ -154,17 +179,20 @@ std::optional<double> busy_per_occurrence_ns(const model::Region& region) {
 
 std::vector<model::RooflinePoint> roofline(const model::Region& region, const model::Peaks* peaks) {
   const auto busy_ns = busy_per_occurrence_ns(region);
-  if (!busy_ns || *busy_ns <= 0) return {};
+  if (!busy_ns || *busy_ns <= 0)
+    return {};
   double total = 0;
   for (const Precision& precision : kPrecisions)
     total += metric(region, precision.metric).value_or(0);
   std::vector<model::RooflinePoint> points;
   for (const Precision& precision : kPrecisions) {
     const double flop = metric(region, precision.metric).value_or(0);
-    if (flop <= 0 || flop < 0.01 * total) continue;
+    if (flop <= 0 || flop < 0.01 * total)
+      continue;
     for (const Level& level : kLevels) {
       const double bytes = metric(region, level.metric).value_or(0);
-      if (bytes <= 0) continue;
+      if (bytes <= 0)
+        continue;
       model::RooflinePoint point;
       point.level = level.name;
       point.precision = precision.title;
@@ -204,25 +232,35 @@ model::Bound classify(const model::Region& region, const model::Peaks* peaks) {
     std::string missing = memory ? "" : "memory traffic";
     if (!compute)
       missing += std::string(missing.empty() ? "" : ", ") + "SM throughput or executed FLOPs";
-    if (peaks == nullptr) missing += "; no peaks are known for this device";
+    if (peaks == nullptr)
+      missing += "; no peaks are known for this device";
     return {"unknown", "not measured: " + missing + (seen.empty() ? "" : "; " + seen)};
   }
-  const std::string numbers = fmt::format("memory {:.2f} ({}); compute {:.2f} ({})", memory->share,
-                                          memory->numbers, compute->share, compute->numbers);
+  const std::string numbers = fmt::format("memory {:.2f} ({}); compute {:.2f} ({})",
+                                          memory->share,
+                                          memory->numbers,
+                                          compute->share,
+                                          compute->numbers);
   const double most = std::max(memory->share, compute->share);
   if (most < kBoundShare) {
     return {"latency",
             fmt::format("{}; both below {:.2f} while the GPU was busy: dependencies, small grids "
                         "or low occupancy",
-                        numbers, kBoundShare),
-            memory->share, compute->share};
+                        numbers,
+                        kBoundShare),
+            memory->share,
+            compute->share};
   }
   if (std::fabs(memory->share - compute->share) < kBalancedShare) {
-    return {"balanced", fmt::format("{}; within {:.2f} of each other", numbers, kBalancedShare),
-            memory->share, compute->share};
+    return {"balanced",
+            fmt::format("{}; within {:.2f} of each other", numbers, kBalancedShare),
+            memory->share,
+            compute->share};
   }
   return {memory->share > compute->share ? memory->name : compute->name,
-          fmt::format("{}; at least {:.2f}", numbers, kBoundShare), memory->share, compute->share};
+          fmt::format("{}; at least {:.2f}", numbers, kBoundShare),
+          memory->share,
+          compute->share};
 }
 
 std::optional<model::Utilization> utilization(const model::Region& region,
@@ -236,15 +274,18 @@ std::optional<model::Utilization> utilization(const model::Region& region,
   for (const Precision& precision : kPrecisions) {
     const auto flop = metric(region, precision.metric);
     const double peak = peak_of(peaks, precision.peak);
-    if (!flop || peak <= 0) continue;
+    if (!flop || peak <= 0)
+      continue;
     measured = true;
     seconds_at_peak += *flop / peak;
-    if (*flop > most) most = *flop, dominant = &precision;
+    if (*flop > most)
+      most = *flop, dominant = &precision;
   }
   if (measured && busy_ns && *busy_ns > 0) {
     use.executed = seconds_at_peak / (*busy_ns / 1e9);
     use.formula = fmt::format("executed: sum of FLOP / peak = {:.3g} s over {:.3g} s busy",
-                              seconds_at_peak, *busy_ns / 1e9);
+                              seconds_at_peak,
+                              *busy_ns / 1e9);
   }
   const char* of = gpu_time_counts(region) ? "busy" : "wall";
   if (region.utilization && region.utilization->useful_flop) {
@@ -258,9 +299,12 @@ std::optional<model::Utilization> utilization(const model::Region& region,
       use.useful = *use.useful_flop / (peak * use.useful_wall_ns / 1e9);
       use.formula +=
           before + fmt::format("useful: {:.3g} FLOP / ({:.3g} FLOP/s {}{} * {:.3g} s {})",
-                               *use.useful_flop, peak, against.title,
+                               *use.useful_flop,
+                               peak,
+                               against.title,
                                dominant == nullptr ? " (taken as the precision)" : "",
-                               use.useful_wall_ns / 1e9, of);
+                               use.useful_wall_ns / 1e9,
+                               of);
     } else {
       use.formula +=
           before + fmt::format("useful: {:.3g} FLOP, and no peak is known for this device",
@@ -272,10 +316,12 @@ std::optional<model::Utilization> utilization(const model::Region& region,
     use.useful_wall_ns = region.utilization->useful_wall_ns;
     if (peaks != nullptr && peaks->memory_bytes_per_s > 0 && use.useful_wall_ns > 0) {
       use.bandwidth = *use.useful_bytes / (peaks->memory_bytes_per_s * use.useful_wall_ns / 1e9);
-      use.formula +=
-          (use.formula.empty() ? "" : "; ") +
-          fmt::format("bandwidth: {:.3g} B / ({:.3g} B/s * {:.3g} s {})", *use.useful_bytes,
-                      peaks->memory_bytes_per_s, use.useful_wall_ns / 1e9, of);
+      use.formula += (use.formula.empty() ? "" : "; ") +
+                     fmt::format("bandwidth: {:.3g} B / ({:.3g} B/s * {:.3g} s {})",
+                                 *use.useful_bytes,
+                                 peaks->memory_bytes_per_s,
+                                 use.useful_wall_ns / 1e9,
+                                 of);
     }
   }
   if (region.utilization && region.utilization->useful_tokens) {
@@ -292,13 +338,15 @@ namespace {
 /// Rates over GPU busy time: that of the counters' own time holds the gaps, also those that
 /// measuring made.
 void add_busy_rates(model::Region& region) {
-  if (!region.gpu || !(region.gpu->busy_ns_per_occurrence.median > 0)) return;
+  if (!region.gpu || !(region.gpu->busy_ns_per_occurrence.median > 0))
+    return;
   const double seconds = region.gpu->busy_ns_per_occurrence.median / 1e9;
   for (const auto& [amount, rate, unit] :
        {std::tuple("dram_bytes", "dram_bytes_per_busy_s", "byte/s"),
         std::tuple("flop", "flop_per_busy_s", "FLOP/s")}) {
     const auto* found = model::known_metric(region.metrics, amount);
-    if (found == nullptr) continue;
+    if (found == nullptr)
+      continue;
     model::Metric made = *found;
     made.value /= seconds;
     made.min /= seconds;
@@ -313,12 +361,14 @@ void add_busy_rates(model::Region& region) {
 /// Rates of kernels are no sum, but follow from their sums.
 void add_summed_rates(model::Region& region) {
   const auto time = metric(region, "gpu_time_ns");
-  if (!time || *time <= 0) return;
+  if (!time || *time <= 0)
+    return;
   for (const auto& [amount, rate] :
        {std::pair("dram_bytes", "dram_bytes_per_s"), std::pair("flop_fp32", "fp32_flop_per_s")}) {
     const auto found = region.metrics.find(rate);
     const auto sum = metric(region, amount);
-    if (found == region.metrics.end() || found->second.absent.empty() || !sum) continue;
+    if (found == region.metrics.end() || found->second.absent.empty() || !sum)
+      continue;
     const double value = *sum / (*time / 1e9);
     found->second = {
         .value = value,
@@ -335,7 +385,8 @@ void add_summed_rates(model::Region& region) {
 void add_bounds(model::Report& report, const model::Peaks* peaks) {
   for (model::Region& region : report.regions) {
     const bool counted = has_counters(region);
-    if (!counted && !(region.gpu && region.gpu->kernels > 0) && !region.utilization) continue;
+    if (!counted && !(region.gpu && region.gpu->kernels > 0) && !region.utilization)
+      continue;
     if (counted || region.gpu) {
       add_summed_rates(region);
       region.roofline = roofline(region, peaks);
@@ -385,9 +436,10 @@ constexpr auto kRoofs = std::to_array<Roof>({
 
 std::optional<model::Peaks> counted_peaks(const model::Session& session) {
   const auto index = [&](std::string_view name) {
-    const auto found =
-        std::find_if(session.metrics.begin(), session.metrics.end(),
-                     [&](const model::MetricDef& metric) { return metric.name == name; });
+    const auto found = std::find_if(
+        session.metrics.begin(), session.metrics.end(), [&](const model::MetricDef& metric) {
+          return metric.name == name;
+        });
     return static_cast<std::uint32_t>(found - session.metrics.begin());
   };
   model::Peaks peaks{.id = "counted",
@@ -399,12 +451,15 @@ std::optional<model::Peaks> counted_peaks(const model::Session& session) {
     for (const model::Measurement& result : session.measurements) {
       double per_cycle = 0, hz = 0;
       for (const model::MetricValue& value : result.values) {
-        if (value.metric == peak) per_cycle = value.value;
-        if (value.metric == clock) hz = value.value;
+        if (value.metric == peak)
+          per_cycle = value.value;
+        if (value.metric == clock)
+          hz = value.value;
       }
       most = std::max(most, per_cycle * hz * roof.times);
     }
-    if (!(most > 0)) continue;
+    if (!(most > 0))
+      continue;
     if (roof.key == "memory")
       peaks.memory_bytes_per_s = most;
     else if (roof.key == "l2")
@@ -412,7 +467,8 @@ std::optional<model::Peaks> counted_peaks(const model::Session& session) {
     else
       peaks.flop_per_s[std::string(roof.key)] = most;
   }
-  if (peaks.memory_bytes_per_s <= 0 || peaks.flop_per_s.empty()) return std::nullopt;
+  if (peaks.memory_bytes_per_s <= 0 || peaks.flop_per_s.empty())
+    return std::nullopt;
   return peaks;
 }
 

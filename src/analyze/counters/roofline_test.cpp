@@ -71,7 +71,8 @@ TEST_P(Classify, FollowsTheNumbers) {
       << "the numbers and thresholds must be told";
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Classify,
+INSTANTIATE_TEST_SUITE_P(Cases,
+                         Classify,
                          ::testing::Values(Case{"Idle", 1e5, 4e8, 9e10, "idle"},
                                            Case{"Memory", 9e5, 3.8e9, 2e10, "memory"},
                                            Case{"Compute", 9e5, 1e9, 7e11, "compute: tensor bf16"},

@@ -25,13 +25,14 @@ constexpr const char* kExample =
 constexpr const char* kWorkExample = "Write it as 'decode=1 token' or 'step=8*payload images'.";
 
 bool ends_in_one_of(std::string_view text, std::initializer_list<std::string_view> endings) {
-  return std::any_of(endings.begin(), endings.end(),
-                     [&](std::string_view one) { return text.ends_with(one); });
+  return std::any_of(
+      endings.begin(), endings.end(), [&](std::string_view one) { return text.ends_with(one); });
 }
 
 // "images" -> "image", "queries" -> "query"; "GB" and "loss" stay.
 std::string singular(std::string unit) {
-  if (unit.size() > 3 && unit.ends_with("ies")) return unit.substr(0, unit.size() - 3) + "y";
+  if (unit.size() > 3 && unit.ends_with("ies"))
+    return unit.substr(0, unit.size() - 3) + "y";
   if (unit.size() > 4 && ends_in_one_of(unit, {"ches", "shes", "sses", "xes"}))
     return unit.substr(0, unit.size() - 2);
   if (unit.size() > 3 && unit.ends_with("s") && !ends_in_one_of(unit, {"ss", "us", "is"}))
@@ -40,8 +41,10 @@ std::string singular(std::string unit) {
 }
 
 std::string plural(const std::string& unit) {
-  if (unit.back() < 'a' || unit.back() > 'z') return unit;  // GB, km2
-  if (ends_in_one_of(unit, {"s", "x", "ch", "sh"})) return unit + "es";
+  if (unit.back() < 'a' || unit.back() > 'z')
+    return unit;  // GB, km2
+  if (ends_in_one_of(unit, {"s", "x", "ch", "sh"}))
+    return unit + "es";
   const bool vowel = unit.size() > 1 && std::string_view("aeiou").find(unit[unit.size() - 2]) !=
                                             std::string_view::npos;
   if (unit.back() == 'y' && unit.size() > 1 && !vowel)
@@ -51,16 +54,22 @@ std::string plural(const std::string& unit) {
 
 // "transformer(params=7e9,...)" as one formula.
 Result<std::string> transformer(std::string_view arguments, const std::string& written) {
-  std::map<std::string, std::string, std::less<>> given = {{"params", ""},   {"layers", "0"},
-                                                           {"hidden", "0"},  {"tokens", "1"},
-                                                           {"context", "0"}, {"train", "0"}};
+  std::map<std::string, std::string, std::less<>> given = {{"params", ""},
+                                                           {"layers", "0"},
+                                                           {"hidden", "0"},
+                                                           {"tokens", "1"},
+                                                           {"context", "0"},
+                                                           {"train", "0"}};
   // Commas within parentheses belong to a formula: min(a, b).
   std::size_t from = 0;
   int depth = 0;
   for (std::size_t i = 0; i <= arguments.size(); ++i) {
-    if (i < arguments.size() && arguments[i] == '(') ++depth;
-    if (i < arguments.size() && arguments[i] == ')') --depth;
-    if (i < arguments.size() && (arguments[i] != ',' || depth > 0)) continue;
+    if (i < arguments.size() && arguments[i] == '(')
+      ++depth;
+    if (i < arguments.size() && arguments[i] == ')')
+      --depth;
+    if (i < arguments.size() && (arguments[i] != ',' || depth > 0))
+      continue;
     const std::string_view item = base::trim(arguments.substr(from, i - from));
     from = i + 1;
     const std::size_t equals = item.find('=');
@@ -68,12 +77,15 @@ Result<std::string> transformer(std::string_view arguments, const std::string& w
     const auto found = given.find(key);
     if (equals == std::string_view::npos || found == given.end()) {
       std::vector<std::string> names;
-      for (const auto& [name, value] : given) names.push_back(name);
+      for (const auto& [name, value] : given)
+        names.push_back(name);
       std::string hint = base::did_you_mean(key, names);
-      if (hint.empty()) hint = "Its arguments are " + base::join(names, ", ") + ".";
+      if (hint.empty())
+        hint = "Its arguments are " + base::join(names, ", ") + ".";
       return base::fail(Code::kUsage,
                         "transformer() has no argument '" + base::printable(item) + "'",
-                        "--flops " + written, std::move(hint));
+                        "--flops " + written,
+                        std::move(hint));
     }
     found->second = std::string(base::trim(item.substr(equals + 1)));
   }
@@ -82,8 +94,12 @@ Result<std::string> transformer(std::string_view arguments, const std::string& w
   if (given["train"] != "0" && given["train"] != "1")
     return base::fail(Code::kUsage, "train is 0 or 1", "--flops " + written, kExample);
   return fmt::format("{} * ({}) * (2 * ({}) + 4 * ({}) * ({}) * ({}))",
-                     given["train"] == "1" ? 3 : 1, given["tokens"], given["params"],
-                     given["layers"], given["hidden"], given["context"]);
+                     given["train"] == "1" ? 3 : 1,
+                     given["tokens"],
+                     given["params"],
+                     given["layers"],
+                     given["hidden"],
+                     given["context"]);
 }
 
 /// Where the unit begins in "8 * payload image pairs": at the first word behind a blank that no
@@ -96,8 +112,10 @@ std::size_t unit_at(std::string_view text) {
         std::isalnum(static_cast<unsigned char>(before)) != 0 || before == ')' || before == '.';
     const bool word =
         static_cast<unsigned char>(c) >= 0x80 || std::isalpha(static_cast<unsigned char>(c)) != 0;
-    if (i > 0 && text[i - 1] == ' ' && operand && word) return i;
-    if (c != ' ') before = c;
+    if (i > 0 && text[i - 1] == ' ' && operand && word)
+      return i;
+    if (c != ' ')
+      before = c;
   }
   return text.size();
 }
@@ -115,10 +133,12 @@ Result<UsefulFlop> parse_one(const std::string& written, const std::string& opti
   UsefulFlop rule;
   std::string_view ranges = std::string_view(written).substr(0, equals);
   rule.where_found = ranges.starts_with('?');
-  if (rule.where_found) ranges.remove_prefix(1);
+  if (rule.where_found)
+    ranges.remove_prefix(1);
   rule.written = written.substr(rule.where_found ? 1 : 0);
   auto terms = model::parse_terms(base::trim(ranges));
-  if (!terms) return base::fail(std::move(terms));
+  if (!terms)
+    return base::fail(std::move(terms));
   rule.terms = std::move(*terms);
   std::string formula(base::trim(std::string_view(written).substr(equals + 1)));
   if (of_work && option == "--tokens") {
@@ -134,11 +154,13 @@ Result<UsefulFlop> parse_one(const std::string& written, const std::string& opti
   }
   constexpr std::string_view kTransformer = "transformer(";
   if (!of_work && formula.starts_with(kTransformer)) {
-    if (formula.back() != ')') return refuse("transformer( is not closed", option + " " + written);
+    if (formula.back() != ')')
+      return refuse("transformer( is not closed", option + " " + written);
     auto text = transformer(std::string_view(formula).substr(
                                 kTransformer.size(), formula.size() - kTransformer.size() - 1),
                             written);
-    if (!text) return base::fail(std::move(text));
+    if (!text)
+      return base::fail(std::move(text));
     formula = std::move(*text);
   }
   auto parsed = base::Formula::parse(formula);
@@ -154,13 +176,17 @@ Result<UsefulFlop> parse_one(const std::string& written, const std::string& opti
 }
 
 // A number of the structured payload of a range, by its name in the schema. O(log fields).
-std::optional<double> field_of(const model::Session& session, std::uint32_t range,
+std::optional<double> field_of(const model::Session& session,
+                               std::uint32_t range,
                                std::string_view name) {
   auto at = std::lower_bound(
-      session.payload_fields.begin(), session.payload_fields.end(), range,
+      session.payload_fields.begin(),
+      session.payload_fields.end(),
+      range,
       [](const model::PayloadField& field, std::uint32_t of) { return field.range < of; });
   for (; at != session.payload_fields.end() && at->range == range; ++at) {
-    if (session.strings.view(at->name) != name) continue;
+    if (session.strings.view(at->name) != name)
+      continue;
     model::Attributes number;
     number.payload_type = at->type;
     number.payload_u64 = at->bits;
@@ -183,9 +209,11 @@ WorkSum sum_of(const UsefulFlop& rule, const Regions& regions, std::size_t r) {
     const auto flop = rule.flop.evaluate([&](std::string_view name) -> std::optional<double> {
       if (name != kPayload)
         return field_of(session, regions.tree.range_of[o], name.substr(kPayload.size() + 1));
-      if (range.attributes >= session.attributes.size()) return std::nullopt;
+      if (range.attributes >= session.attributes.size())
+        return std::nullopt;
       const model::Attributes& attributes = session.attributes[range.attributes];
-      if (attributes.payload_type == model::PayloadType::kAbsent) return std::nullopt;
+      if (attributes.payload_type == model::PayloadType::kAbsent)
+        return std::nullopt;
       return attributes.payload();
     });
     if (!flop) {
@@ -205,11 +233,13 @@ WorkSum sum_of(const UsefulFlop& rule, const Regions& regions, std::size_t r) {
 }
 
 Result<std::vector<UsefulFlop>> parse_all(const std::vector<std::string>& written,
-                                          const char* option, bool of_work) {
+                                          const char* option,
+                                          bool of_work) {
   std::vector<UsefulFlop> rules;
   for (const std::string& text : written) {
     auto rule = parse_one(text, option, of_work);
-    if (!rule) return base::fail(std::move(rule));
+    if (!rule)
+      return base::fail(std::move(rule));
     rules.push_back(std::move(*rule));
   }
   return rules;
@@ -217,8 +247,10 @@ Result<std::vector<UsefulFlop>> parse_all(const std::vector<std::string>& writte
 
 // Calls `each(rule, region, sum)` for every region that a rule means and that has occurrences.
 template <class Each>
-void for_each_meant(const std::vector<UsefulFlop>& rules, const Regions& regions,
-                    model::Report& report, Each each) {
+void for_each_meant(const std::vector<UsefulFlop>& rules,
+                    const Regions& regions,
+                    model::Report& report,
+                    Each each) {
   const Tree& tree = regions.tree;
   for (const UsefulFlop& rule : rules) {
     std::vector<char> matched(tree.nodes.size());
@@ -237,9 +269,12 @@ void for_each_meant(const std::vector<UsefulFlop>& rules, const Regions& regions
       model::Region& region = report.regions[r];
       const WorkSum sum = sum_of(rule, regions, r);
       if (sum.without > 0 && !rule.where_found)
-        region.notes.push_back(fmt::format(
-            "no {} by '{}': {} of {} without a payload, or without a value", what, rule.written,
-            sum.without, base::counted(sum.without + sum.occurrences, "instance")));
+        region.notes.push_back(
+            fmt::format("no {} by '{}': {} of {} without a payload, or without a value",
+                        what,
+                        rule.written,
+                        sum.without,
+                        base::counted(sum.without + sum.occurrences, "instance")));
       else if (sum.without == 0 && sum.occurrences > 0)
         each(rule, region, sum);
     }
@@ -252,7 +287,8 @@ void for_each_meant(const std::vector<UsefulFlop>& rules, const Regions& regions
 // One slow occurrence does not count where all have the same to do; where they differ, only means
 // belong together.
 double wall_of_sum(const model::Region& region, const WorkSum& sum) {
-  if (gpu_time_counts(region)) return region.gpu->busy_ns_per_occurrence.mean;
+  if (gpu_time_counts(region))
+    return region.gpu->busy_ns_per_occurrence.mean;
   const auto& wall = region.wall.per_occurrence_ns;
   return sum.least == sum.most ? wall.median : wall.mean;
 }
@@ -282,23 +318,27 @@ Result<std::vector<UsefulFlop>> parse_work(const std::vector<std::string>& work,
                                            const std::vector<std::string>& tokens) {
   auto rules = parse_all(work, "--work", true);
   auto more = parse_all(tokens, "--tokens", true);
-  if (!rules || !more) return rules ? std::move(more) : std::move(rules);
+  if (!rules || !more)
+    return rules ? std::move(more) : std::move(rules);
   std::move(more->begin(), more->end(), std::back_inserter(*rules));
   return rules;
 }
 
 void add_useful(const std::vector<UsefulFlop>& rules,
-                std::optional<double> model::Utilization::*into, const Regions& regions,
+                std::optional<double> model::Utilization::*into,
+                const Regions& regions,
                 model::Report& report) {
-  for_each_meant(rules, regions, report,
-                 [&](const UsefulFlop&, model::Region& region, const WorkSum& sum) {
-                   if (!region.utilization) region.utilization.emplace();
-                   (*region.utilization).*into = sum.flop / static_cast<double>(sum.occurrences);
-                   region.utilization->useful_wall_ns = wall_of_sum(region, sum);
-                 });
+  for_each_meant(
+      rules, regions, report, [&](const UsefulFlop&, model::Region& region, const WorkSum& sum) {
+        if (!region.utilization)
+          region.utilization.emplace();
+        (*region.utilization).*into = sum.flop / static_cast<double>(sum.occurrences);
+        region.utilization->useful_wall_ns = wall_of_sum(region, sum);
+      });
 }
 
-void add_given_work(const std::vector<UsefulFlop>& rules, const Regions& regions,
+void add_given_work(const std::vector<UsefulFlop>& rules,
+                    const Regions& regions,
                     model::Report& report) {
   const auto put = [&](model::Region& region, const std::string& name, model::Metric metric) {
     metric.unit = name;
@@ -307,17 +347,22 @@ void add_given_work(const std::vector<UsefulFlop>& rules, const Regions& regions
     if (std::none_of(report.metric_columns.begin(), report.metric_columns.end(), same))
       report.metric_columns.push_back({name, name});
   };
-  for_each_meant(rules, regions, report,
+  for_each_meant(rules,
+                 regions,
+                 report,
                  [&](const UsefulFlop& rule, model::Region& region, const WorkSum& sum) {
                    const double each = sum.flop / static_cast<double>(sum.occurrences),
                                 wall = wall_of_sum(region, sum);
                    if (rule.unit == "token") {
-                     if (!region.utilization) region.utilization.emplace();
+                     if (!region.utilization)
+                       region.utilization.emplace();
                      region.utilization->useful_tokens = each;
                      region.utilization->useful_wall_ns = wall;
                    }
-                   if (each <= 0 || wall <= 0) return;
-                   put(region, plural(rule.unit) + "/s",
+                   if (each <= 0 || wall <= 0)
+                     return;
+                   put(region,
+                       plural(rule.unit) + "/s",
                        {.value = each / wall * 1e9,
                         .min = sum.slowest * 1e9,
                         .max = sum.fastest * 1e9,
@@ -325,9 +370,11 @@ void add_given_work(const std::vector<UsefulFlop>& rules, const Regions& regions
                         .source = std::string(kWorkSource) + "'" + rule.written +
                                   "' / wall time, of the slowest and fastest instance"});
                    const auto energy = region.metrics.find("energy");
-                   if (energy == region.metrics.end()) return;
+                   if (energy == region.metrics.end())
+                     return;
                    model::Metric a_unit = energy->second;
-                   for (double* value : {&a_unit.value, &a_unit.min, &a_unit.max}) *value /= each;
+                   for (double* value : {&a_unit.value, &a_unit.min, &a_unit.max})
+                     *value /= each;
                    a_unit.source +=
                        " energy / " + std::string(kWorkSource) + "'" + rule.written + "'";
                    put(region, "J/" + rule.unit, std::move(a_unit));

@@ -65,13 +65,15 @@ inline constexpr std::string_view kWorkSource = "--work ";
 /// region whose occurrences lack the payload that the formula needs gets a note instead; a rule
 /// that matches no region a note of the report. O(rules * (regions + their occurrences)).
 void add_useful(const std::vector<UsefulFlop>& rules,
-                std::optional<double> model::Utilization::*into, const Regions& regions,
+                std::optional<double> model::Utilization::*into,
+                const Regions& regions,
                 model::Report& report);
 
 /// The same for rules of work. Gives the region "tokens/s", with the slowest and the fastest
 /// occurrence as its bounds, and "J/token", with the interval of the region's sampled energy, and
 /// names both as columns. After add_samples().
-void add_given_work(const std::vector<UsefulFlop>& rules, const Regions& regions,
+void add_given_work(const std::vector<UsefulFlop>& rules,
+                    const Regions& regions,
                     model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -40,7 +40,8 @@ struct Steps : SessionBuilder {
 const model::Region& find(const model::Report& report, const std::string& path) {
   static const model::Region kNone;
   for (const model::Region& region : report.regions) {
-    if (!region.process && model::path_text(region) == path) return region;
+    if (!region.process && model::path_text(region) == path)
+      return region;
   }
   ADD_FAILURE() << "no region " << path;
   return kNone;
@@ -62,8 +63,9 @@ TEST(Useful, WithoutPeaksANoteSaysWhyThereIsNoMfu) {
   const auto has = [&](const char* said) {
     const auto report = answer(steps.session, options, Reference{});
     return report &&
-           std::any_of(report->notes.begin(), report->notes.end(),
-                       [&](const std::string& note) { return note.find(said) != note.npos; });
+           std::any_of(report->notes.begin(), report->notes.end(), [&](const std::string& note) {
+             return note.find(said) != note.npos;
+           });
   };
   EXPECT_TRUE(has("no MFU: no GPU was recorded; --device names one"));
   steps.stream(0, steps.device(0, 0, "GPU-1"), 7);
@@ -102,7 +104,8 @@ TEST(Work, OfPayloadsIsTheMean) {
 TEST(Work, OfAFieldOfAStructuredPayload) {
   Steps steps;
   for (std::uint32_t range = 0; range < steps.session.ranges.size(); ++range) {
-    if (steps.session.strings.view(steps.session.ranges[range].name) != "step") continue;
+    if (steps.session.strings.view(steps.session.ranges[range].name) != "step")
+      continue;
     steps.session.payload_fields.push_back(
         {range, steps.session.strings.intern("batch"), model::PayloadType::kUint64, 7});
     steps.session.payload_fields.push_back(

@@ -83,8 +83,11 @@ struct CpuSetSums {
 
 class CpuSums {
  public:
-  CpuSums(const Session& session, const Options& options, const Tree& tree,
-          const Contexts& contexts, const std::vector<RegionKey>& keys,
+  CpuSums(const Session& session,
+          const Options& options,
+          const Tree& tree,
+          const Contexts& contexts,
+          const std::vector<RegionKey>& keys,
           const std::vector<model::Region>& regions)
       : session_(session),
         cpu_(session.cpu),
@@ -121,7 +124,8 @@ class CpuSums {
         busy_[session_.streams[stream].process].add(each.start_ns, each.end_ns);
       }
     });
-    for (Stretches& each : busy_) each.finish();
+    for (Stretches& each : busy_)
+      each.finish();
     for (std::uint32_t p = 0; p < session_.processes.size(); ++p)
       first_of_pid_.try_emplace(session_.processes[p].pid, p);
   }
@@ -135,7 +139,8 @@ class CpuSums {
     for (const model::Launch& call : session_.launches)
       if (call.thread < in_calls_.size() && call.end_ns != kOpen)
         in_calls_[call.thread].add(call.start_ns, call.end_ns);
-    for (Stretches& each : in_calls_) each.finish();
+    for (Stretches& each : in_calls_)
+      each.finish();
   }
 
   void meanings() {
@@ -147,7 +152,8 @@ class CpuSums {
       const model::CpuStack& stack = cpu_.stacks[s];
       const CpuFrame& frame = cpu_.frames[stack.frame];
       const std::string_view module = base::file_name(session_.strings.view(frame.module));
-      if (stack.parent != kNone) cuda[s] = cuda[stack.parent];
+      if (stack.parent != kNone)
+        cuda[s] = cuda[stack.parent];
       if (cuda[s] == kNone &&
           (module.starts_with("libcudart.so") || module.starts_with("libcuda.so")))
         cuda[s] = part(kCuda, cuda_kind(session_.strings.view(frame.name)));
@@ -156,9 +162,10 @@ class CpuSums {
       else if (frame.kind == model::FrameKind::kPython || is_python_module(module))
         meaning_[s] = python;
       else
-        meaning_[s] = part(kNative, frame.kind == model::FrameKind::kCut         ? "(unknown)"
-                                    : module.empty() || module.starts_with("//") ? "(JIT)"
-                                                                                 : module);
+        meaning_[s] = part(kNative,
+                           frame.kind == model::FrameKind::kCut         ? "(unknown)"
+                           : module.empty() || module.starts_with("//") ? "(JIT)"
+                                                                        : module);
     }
     unknown_ = part(kNative, cpu_.unwinding == "none" ? "native code" : "(unknown)");
     kernel_ = part(kNative, "[kernel]");
@@ -188,11 +195,14 @@ class CpuSums {
   /// where /proc is read, when a wait began is not known exactly. Empty elsewhere.
   [[nodiscard]] std::vector<std::vector<std::int64_t>> edges_in_waits() const {
     std::vector<std::vector<std::int64_t>> edges(session_.threads.size());
-    if (cpu_.unwinding != "none") return edges;
+    if (cpu_.unwinding != "none")
+      return edges;
     for (const model::Range& range : session_.ranges)
       for (const std::int64_t at : {range.start_ns, range.end_ns})
-        if (range.thread < edges.size()) edges[range.thread].push_back(at);
-    for (std::vector<std::int64_t>& each : edges) std::ranges::sort(each);
+        if (range.thread < edges.size())
+          edges[range.thread].push_back(at);
+    for (std::vector<std::int64_t>& each : edges)
+      std::ranges::sort(each);
     return edges;
   }
 
@@ -216,7 +226,8 @@ class CpuSums {
       if (const std::uint32_t thread = thread_of(wait.thread); thread != kNone) {
         points.push_back({wait.start_ns, wait.end_ns, thread});
         for (auto cut = std::upper_bound(cuts[thread].begin(), cuts[thread].end(), wait.start_ns);
-             cut != cuts[thread].end() && *cut < wait.end_ns; ++cut) {
+             cut != cuts[thread].end() && *cut < wait.end_ns;
+             ++cut) {
           points.back().end_ns = *cut;
           points.push_back({*cut, wait.end_ns, thread});
         }
@@ -235,7 +246,8 @@ class CpuSums {
     const std::vector<std::uint32_t> users = pool_users(session_, pools);
     in_range_.resize(cpu_.samples.size());
     for (std::uint32_t i = 0; i < users.size(); ++i) {
-      if (users[i] == kNone) continue;
+      if (users[i] == kNone)
+        continue;
       points.push_back({cpu_.samples[i].at_ns, cpu_.samples[i].at_ns, users[i]});
       source.push_back(i);
     }
@@ -271,15 +283,18 @@ class CpuSums {
         ++sums.stacks[stack << 2 | (calls.holds(point.start_ns) ? 2u : 0u) | (idle ? 1u : 0u)];
       } else if (p >= not_holders) {
         const auto entries = point_sets_.of(point_sets_.of_context[contexts.of_launch[p]]);
-        const auto primary = std::find_if(entries.begin(), entries.end(),
-                                          [&](const SetEntry& e) { return is_primary(e); });
+        const auto primary = std::find_if(
+            entries.begin(), entries.end(), [&](const SetEntry& e) { return is_primary(e); });
         const CpuWait& wait = cpu_.waits[source[p]];
-        add_held(point_sums_[set_of_wait[source[p]]], wait,
-                 primary == entries.end() ? kNone : primary->region, name_of(wait.kind));
+        add_held(point_sums_[set_of_wait[source[p]]],
+                 wait,
+                 primary == entries.end() ? kNone : primary->region,
+                 name_of(wait.kind));
       } else if (p >= not_pool_waits) {
         add_held(sums, pool_waiting[source[p]], kNone, "pool");
       } else if (p >= not_pool) {
-        if (contexts.of_launch[p] == 0) continue;
+        if (contexts.of_launch[p] == 0)
+          continue;
         in_range_[source[p]] = true;
         ++sums.pool[cpu_.samples[source[p]].stack];
       } else if (p >= not_counts) {
@@ -293,11 +308,13 @@ class CpuSums {
             weight * static_cast<double>(calls.within(point.start_ns, point.end_ns));
         const double outside = length - inside;
         sums.waits_ns += length;
-        if (own_code_.delays(wait)) sums.waited[wait.stack] += outside;
+        if (own_code_.delays(wait))
+          sums.waited[wait.stack] += outside;
         // Calls are short beside a wait that holds one: idle time is shared out by length.
         const double idle = weight * idle_ns(point.thread, point.start_ns, point.end_ns);
         sums.parts[part_of_wait(wait.kind)].add(outside, length > 0 ? idle * outside / length : 0);
-        if (weight != 1) sums.estimated_ns += outside;
+        if (weight != 1)
+          sums.estimated_ns += outside;
         set_of_wait[source[p]] = point_sets_.of_context[contexts.of_launch[p]];
         if (wait.holder != kNone && thread_of(wait.holder) == kNone)
           add_held(sums, wait, kNone, name_of(wait.kind));
@@ -305,11 +322,14 @@ class CpuSums {
     }
   }
 
-  void add_held(CpuSetSums& sums, const CpuWait& wait, std::uint32_t region,
+  void add_held(CpuSetSums& sums,
+                const CpuWait& wait,
+                std::uint32_t region,
                 std::string_view kind) const {
     Held& held = sums.held[{wait.holder, region, kind}];
     held.ns += wait.weight * static_cast<double>(wait.end_ns - wait.start_ns);
-    auto at = std::lower_bound(cpu_.samples.begin(), cpu_.samples.end(),
+    auto at = std::lower_bound(cpu_.samples.begin(),
+                               cpu_.samples.end(),
                                std::pair(wait.holder, wait.start_ns),
                                [](const model::CpuSample& sample, const auto& wanted) {
                                  return std::pair(sample.thread, sample.at_ns) < wanted;
@@ -323,7 +343,8 @@ class CpuSums {
   }
 
   void calls(const Contexts& contexts, const Tree& tree) {
-    if (contexts.of_launch.size() != session_.launches.size()) return;
+    if (contexts.of_launch.size() != session_.launches.size())
+      return;
     call_sets_ = build_sets(tree, contexts, keys_);
     call_sums_.resize(call_sets_.size());
     for (std::size_t l = 0; l < session_.launches.size(); ++l) {
@@ -353,9 +374,11 @@ class CpuSums {
       for (std::size_t s = 0; s < sums.size(); ++s) {
         bool first = true;  // a chain that is in ranges of two domains is drawn in one
         for (const SetEntry& entry : sets.of(static_cast<std::uint32_t>(s))) {
-          if (entry.inherited || entry.region >= keys_.size()) continue;
+          if (entry.inherited || entry.region >= keys_.size())
+            continue;
           const bool primary = first && is_primary(entry);
-          if (primary) first = false;
+          if (primary)
+            first = false;
           out[entry.region].push_back({&sums[s], entry.exclusive, primary});
         }
       }
@@ -373,8 +396,8 @@ class CpuSums {
     const auto add = [&](const Sets& sets, const std::vector<CpuSetSums>& sums) {
       for (std::size_t s = 0; s < sums.size(); ++s) {
         const auto entries = sets.of(static_cast<std::uint32_t>(s));
-        if (std::none_of(entries.begin(), entries.end(),
-                         [&](const SetEntry& e) { return is_primary(e); }))
+        if (std::none_of(
+                entries.begin(), entries.end(), [&](const SetEntry& e) { return is_primary(e); }))
           uses.push_back({&sums[s], true, true});
       }
     };
@@ -383,7 +406,8 @@ class CpuSums {
     CpuSetSums others;
     for (std::size_t i = 0; i < cpu_.samples.size(); ++i) {
       const model::CpuSample& sample = cpu_.samples[i];
-      if (cpu_.threads[sample.thread].thread != kNone || in_range_[i]) continue;
+      if (cpu_.threads[sample.thread].thread != kNone || in_range_[i])
+        continue;
       const bool busy = busy_by_pid(cpu_.threads[sample.thread].pid).holds(sample.at_ns);
       ++others.stacks[std::uint64_t{sample.stack} << 2 | (busy ? 0u : 1u)];
     }
@@ -411,7 +435,8 @@ class CpuSums {
     }
     const auto waited = [&](const model::CpuWait& wait) {
       const model::CpuThread& thread = cpu_.threads[wait.thread];
-      if (wait.holder != kNone) add_held(all, wait, kNone, name_of(wait.kind));
+      if (wait.holder != kNone)
+        add_held(all, wait, kNone, name_of(wait.kind));
       const double length = static_cast<double>(wait.end_ns - wait.start_ns);
       const auto inside =
           static_cast<double>(calls_of(thread.thread).within(wait.start_ns, wait.end_ns));
@@ -430,13 +455,16 @@ class CpuSums {
           wait.kind == model::WaitKind::kGil || wait.kind == model::WaitKind::kPreempted;
       const bool of_first =
           thread.pid == first && thread.tid == first && wait.kind != model::WaitKind::kChild;
-      if (of_any || of_first) waited(wait);
+      if (of_any || of_first)
+        waited(wait);
     }
     std::ranges::for_each(waits_of_children(session_, first), waited);
     for (const CpuSetSums& calls : call_sums_)
-      for (const auto& [name, time] : calls.parts) all.parts[name].add(time.ns, time.idle_ns);
+      for (const auto& [name, time] : calls.parts)
+        all.parts[name].add(time.ns, time.idle_ns);
     all.counts.resize(cpu_.counters.size());
-    for (const model::CpuCount& count : cpu_.counts) ++all.counts[count.counter];
+    for (const model::CpuCount& count : cpu_.counts)
+      ++all.counts[count.counter];
     std::optional<double> wall;
     // One thread fills the wall time, where it is the one whose waits these are.
     if (ran.empty() || (ran.size() == 1 && *ran.begin() == std::pair{first, first}))
@@ -462,24 +490,29 @@ class CpuSums {
     std::map<HeldKey, Held> held;
     OwnTimes times;
     for (const Use& use : uses) {
-      for (const auto& [stack, ns] : use.sums->waited) times[stack].waiting_ns += ns;
+      for (const auto& [stack, ns] : use.sums->waited)
+        times[stack].waiting_ns += ns;
       for (const auto& [stack, count] : use.sums->pool) {
         pool[std::uint64_t{stack} << 2] += count;
         work.pool_samples += count;
-        if (use.primary) own[stack] += count;
+        if (use.primary)
+          own[stack] += count;
       }
       for (const auto& [key, each] : use.sums->held) {
         held[key].ns += each.ns;
-        for (const auto& [frame, count] : each.doing) held[key].doing[frame] += count;
+        for (const auto& [frame, count] : each.doing)
+          held[key].doing[frame] += count;
       }
-      for (std::size_t c = 0; c < use.sums->counts.size(); ++c) records[c] += use.sums->counts[c];
+      for (std::size_t c = 0; c < use.sums->counts.size(); ++c)
+        records[c] += use.sums->counts[c];
       for (const auto& [name, time] : use.sums->parts) {
         parts[name].add(time.ns, time.idle_ns);
         recorded += time.ns;
       }
       for (const auto& [stack, count] : use.sums->stacks) {
         stacks[stack] += count;
-        if (use.primary) own[static_cast<std::uint32_t>(stack >> 2)] += count;
+        if (use.primary)
+          own[static_cast<std::uint32_t>(stack >> 2)] += count;
       }
       waits += use.sums->waits_ns;
       estimated += use.sums->estimated_ns;
@@ -489,7 +522,8 @@ class CpuSums {
     std::int64_t outside = 0, outside_idle = 0;
     for (const auto& [key, count] : stacks) {
       work.samples += count;
-      if ((key & 2) != 0) continue;
+      if ((key & 2) != 0)
+        continue;
       const std::uint64_t stack = key >> 2;
       auto& into = counts[stack < meaning_.size() ? meaning_[stack] : unknown_];
       into.first += count;
@@ -521,7 +555,8 @@ class CpuSums {
     double missing = 0;
     if (!cpu_.kernel && cpu_.switches) {
       const double gap = rest - static_cast<double>(outside) * interval;
-      if (gap > chance) missing = gap;
+      if (gap > chance)
+        missing = gap;
     }
     double idle_rest =
         outside > 0 ? static_cast<double>(outside_idle) / static_cast<double>(outside) : 1;
@@ -544,24 +579,32 @@ class CpuSums {
       parts[unknown_].add(rest, rest);  // too short for a sample
     }
     model::CpuPart* const totals[] = {&work.python, &work.native, &work.cuda, &work.waiting};
-    for (std::size_t k = 0; k < 4; ++k) totals[k]->kind = kPartKinds[k];
+    for (std::size_t k = 0; k < 4; ++k)
+      totals[k]->kind = kPartKinds[k];
     for (const auto& [name, time] : parts) {
       const std::size_t kind = name & 3;
-      if (time.ns <= 0) continue;
-      work.parts.push_back({std::string(kPartKinds[kind]), std::string(names_.view(name >> 2)),
-                            time.ns, time.idle_ns});
+      if (time.ns <= 0)
+        continue;
+      work.parts.push_back({std::string(kPartKinds[kind]),
+                            std::string(names_.view(name >> 2)),
+                            time.ns,
+                            time.idle_ns});
       totals[kind]->ns += time.ns;
       totals[kind]->gpu_idle_ns += time.idle_ns;
     }
     std::ranges::stable_sort(work.parts, std::greater<>(), &model::CpuPart::ns);
     if (!gpu_recorded_) {
-      for (model::CpuPart* total : totals) total->gpu_idle_ns = model::kNan;
-      for (model::CpuPart& each : work.parts) each.gpu_idle_ns = model::kNan;
+      for (model::CpuPart* total : totals)
+        total->gpu_idle_ns = model::kNan;
+      for (model::CpuPart& each : work.parts)
+        each.gpu_idle_ns = model::kNan;
     }
-    for (const auto& [stack, count] : own) work.stacks.push_back({stack, count});
+    for (const auto& [stack, count] : own)
+      work.stacks.push_back({stack, count});
     const double ran = std::max(0.0, wall - waits - missing);
     const double each = work.samples > 0 ? ran / static_cast<double>(work.samples) : 0;
-    if (work.samples + work.pool_samples > 0) hot_functions_.fill(stacks, each, pool, work);
+    if (work.samples + work.pool_samples > 0)
+      hot_functions_.fill(stacks, each, pool, work);
     for (const auto& [key, count] : stacks)
       times[static_cast<std::uint32_t>(key >> 2)].cpu_ns += static_cast<double>(count) * each;
     own_code_.fill(times, work);
@@ -575,11 +618,14 @@ class CpuSums {
       model::CpuHolder holder;
       holder.kind = key.kind;
       holder.thread = fmt::format("{} ({})", session_.strings.view(thread.name), thread.tid);
-      if (key.region < regions_.size()) holder.range = model::path_text(regions_[key.region]);
+      if (key.region < regions_.size())
+        holder.range = model::path_text(regions_[key.region]);
       const auto most =
-          std::max_element(each.doing.begin(), each.doing.end(),
-                           [](const auto& a, const auto& b) { return a.second < b.second; });
-      if (most != each.doing.end()) holder.doing = function_of(session_, most->first).name;
+          std::max_element(each.doing.begin(), each.doing.end(), [](const auto& a, const auto& b) {
+            return a.second < b.second;
+          });
+      if (most != each.doing.end())
+        holder.doing = function_of(session_, most->first).name;
       holder.ns = each.ns;
       work.holders.push_back(std::move(holder));
     }
@@ -593,10 +639,13 @@ class CpuSums {
     for (std::size_t c = 0; c < records.size(); ++c) {
       const model::CpuCounter& counter = cpu_.counters[c];
       const double weight = counter.weight, more = std::max(0.0, weight - 1);
-      if (records[c] == 0 && (more > kHardlyAnyLost || counter.running < 1)) continue;
+      if (records[c] == 0 && (more > kHardlyAnyLost || counter.running < 1))
+        continue;
       const auto count = static_cast<double>(records[c]);
-      work.counters.push_back({std::string(session_.strings.view(counter.name)), records[c],
-                               count * weight, std::sqrt(count * weight * more)});
+      work.counters.push_back({std::string(session_.strings.view(counter.name)),
+                               records[c],
+                               count * weight,
+                               std::sqrt(count * weight * more)});
     }
   }
 
@@ -604,7 +653,8 @@ class CpuSums {
   /// keep their shares.
   static void add_to_waits(PartTimes& parts, double more) {
     double all = 0;
-    for (const auto& [name, time] : parts) all += (name & 3) == kWaiting ? time.ns : 0;
+    for (const auto& [name, time] : parts)
+      all += (name & 3) == kWaiting ? time.ns : 0;
     for (auto& [name, time] : parts)
       if ((name & 3) == kWaiting && all > 0)
         time = {time.ns * (1 + more / all), time.idle_ns * (1 + more / all)};
@@ -631,8 +681,12 @@ class CpuSums {
 
 }  // namespace
 
-void add_cpu(const Session& session, const Options& options, const Tree& tree,
-             const Contexts& contexts, const std::vector<RegionKey>& keys, model::Report& report,
+void add_cpu(const Session& session,
+             const Options& options,
+             const Tree& tree,
+             const Contexts& contexts,
+             const std::vector<RegionKey>& keys,
+             model::Report& report,
              base::Held<CpuWork>& whole) {
   if (session.cpu.interval_ns <= 0 ||
       (session.cpu.samples.empty() && session.cpu.waits.empty() && session.cpu.counts.empty()))
@@ -642,15 +696,17 @@ void add_cpu(const Session& session, const Options& options, const Tree& tree,
   sums.uses(uses);
   report.cpu_outside = sums.outside();
   report.waits = waits_by_function(session, sums.own_code().code());
-  if (keys.empty()) whole = sums.whole();
+  if (keys.empty())
+    whole = sums.whole();
   base::parallel_for(
-      report.regions.size(), session.cpu.samples.size() < 20000 ? 1 : options.threads,
+      report.regions.size(),
+      session.cpu.samples.size() < 20000 ? 1 : options.threads,
       [&](std::size_t r) {
         model::Region& region = report.regions[r];
         const auto wall =
             region.occurrences > 0 ? std::optional(region.wall.inclusive_ns) : std::nullopt;
-        region.cpu = sums.work_of(uses[r], wall,
-                                  region.kind != model::RangeKind::kPushPop || region.unclosed > 0);
+        region.cpu = sums.work_of(
+            uses[r], wall, region.kind != model::RangeKind::kPushPop || region.unclosed > 0);
       });
 }
 

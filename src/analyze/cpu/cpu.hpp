@@ -22,8 +22,12 @@ namespace rangescope::analyze {
 /// Fills Region::cpu and Report::cpu_outside; without regions `whole`: what all threads ran, and
 /// what the program's first one waited for. O(samples + waits + calls) after sorting, and for each
 /// region its different stacks by their depth.
-void add_cpu(const model::Session& session, const Options& options, const Tree& tree,
-             const Contexts& contexts, const std::vector<RegionKey>& keys, model::Report& report,
+void add_cpu(const model::Session& session,
+             const Options& options,
+             const Tree& tree,
+             const Contexts& contexts,
+             const std::vector<RegionKey>& keys,
+             model::Report& report,
              base::Held<model::CpuWork>& whole);
 
 /// "launch", "allocate", "copy", "set", "synchronize", "load", "other": kind of a function of
@@ -56,7 +60,8 @@ void add_cpu_metrics(std::span<const model::MetricGroup> groups, model::Report& 
 
 /// Where the session has no range: makes the program the report's one region, with all GPU work of
 /// the run and `cpu` in it, and notes how to name its parts. Before the rows are made.
-void make_program_region(const model::Session& session, base::Held<model::CpuWork> cpu,
+void make_program_region(const model::Session& session,
+                         base::Held<model::CpuWork> cpu,
                          model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -20,11 +20,15 @@ using CounterSums = std::map<std::string, CpuCounterSum, std::less<>>;
 
 CounterSums sums_of(const model::CpuWork& work) {
   CounterSums sums;
-  for (const CpuCounterSum& sum : work.counters) sums.emplace(sum.name, sum);
+  for (const CpuCounterSum& sum : work.counters)
+    sums.emplace(sum.name, sum);
   if (work.samples > 0) {  // the clock that call chains are sampled by
     const auto samples = static_cast<double>(work.samples);
-    sums.emplace("cpu-clock", CpuCounterSum{"cpu-clock", work.samples, samples * work.interval_ns,
-                                            std::sqrt(samples) * work.interval_ns});
+    sums.emplace("cpu-clock",
+                 CpuCounterSum{"cpu-clock",
+                               work.samples,
+                               samples * work.interval_ns,
+                               std::sqrt(samples) * work.interval_ns});
   }
   return sums;
 }
@@ -33,7 +37,8 @@ CounterSums sums_of(const model::CpuWork& work) {
 /// counters, one by one.
 std::optional<model::Metric> metric_of(
     const model::GroupMetric& metric,
-    const std::map<std::string_view, const CpuCounterSum*>& counters, double occurrences) {
+    const std::map<std::string_view, const CpuCounterSum*>& counters,
+    double occurrences) {
   const auto value = [&](std::string_view moved) {
     return metric.formula.evaluate([&](std::string_view name) -> std::optional<double> {
       const CpuCounterSum& sum = *counters.at(name);
@@ -45,15 +50,18 @@ std::optional<model::Metric> metric_of(
   out.rounds = std::numeric_limits<std::int64_t>::max();
   double variance = 0;
   const auto all = value({});
-  if (!all || !std::isfinite(*all)) return std::nullopt;
+  if (!all || !std::isfinite(*all))
+    return std::nullopt;
   for (const std::string& name : metric.formula.names()) {
     const CpuCounterSum& sum = *counters.at(name);
     out.rounds = std::min(out.rounds, sum.records);
-    if (sum.deviation > 0) variance += std::pow(value(name).value_or(*all) - *all, 2);
+    if (sum.deviation > 0)
+      variance += std::pow(value(name).value_or(*all) - *all, 2);
   }
   out.value = *all;
   out.source = std::string(model::kCpuEvents) + (variance > 0 ? ", sampled" : "");
-  if (metric.formula.names().size() > 1) out.source += ": " + metric.formula.text();
+  if (metric.formula.names().size() > 1)
+    out.source += ": " + metric.formula.text();
   const double wide = kSigmas * std::sqrt(variance);
   out.min = std::max(0.0, out.value - wide);
   out.max = out.value + wide;
@@ -87,12 +95,15 @@ void add_cpu_metrics(std::span<const model::MetricGroup> groups, model::Report& 
   std::set<std::string> recorded;
   for (const model::Region& region : report.regions)
     if (region.cpu)
-      for (const CpuCounterSum& sum : region.cpu->counters) recorded.insert(sum.name);
-  if (recorded.empty()) return;
+      for (const CpuCounterSum& sum : region.cpu->counters)
+        recorded.insert(sum.name);
+  if (recorded.empty())
+    return;
   const auto all = with_single_counters(groups, recorded);
   std::set<std::string> shown;
   const auto add = [&](model::Region& region) {
-    if (!region.cpu || region.occurrences <= 0) return;
+    if (!region.cpu || region.occurrences <= 0)
+      return;
     const CounterSums sums = sums_of(*region.cpu);
     for (const model::MetricGroup& group : all) {
       std::map<std::string_view, const CpuCounterSum*> counters;
@@ -102,19 +113,23 @@ void add_cpu_metrics(std::span<const model::MetricGroup> groups, model::Report& 
             counters.try_emplace(counter.alias, &sum->second);
       for (const model::GroupMetric& metric : group.metrics) {
         const auto& names = metric.formula.names();
-        if (!std::all_of(names.begin(), names.end(),
-                         [&](const auto& name) { return counters.contains(name); }))
+        if (!std::all_of(names.begin(), names.end(), [&](const auto& name) {
+              return counters.contains(name);
+            }))
           continue;
         auto value = metric_of(metric, counters, static_cast<double>(region.occurrences));
-        if (!value || !region.metrics.try_emplace(metric.name, std::move(*value)).second) continue;
+        if (!value || !region.metrics.try_emplace(metric.name, std::move(*value)).second)
+          continue;
         if (metric.column && shown.insert(metric.name).second)
           report.metric_columns.push_back({metric.name, metric.title});
       }
     }
   };
-  for (model::Region& region : report.regions) add(region);
+  for (model::Region& region : report.regions)
+    add(region);
   for (model::TableRow& row : report.rows)
-    if (row.merged) add(*row.merged);
+    if (row.merged)
+      add(*row.merged);
 }
 
 }  // namespace rangescope::analyze

@@ -20,7 +20,9 @@ struct Sampled : testing::SessionBuilder {
     session.cpu.interval_ns = 10;
     session.cpu.threads.push_back({1, 2, 0, t});
   }
-  std::uint32_t stack(std::uint32_t parent, std::string_view name, std::string_view module,
+  std::uint32_t stack(std::uint32_t parent,
+                      std::string_view name,
+                      std::string_view module,
                       model::FrameKind kind = model::FrameKind::kNative) {
     model::CpuFrame frame;
     frame.kind = kind;
@@ -32,7 +34,8 @@ struct Sampled : testing::SessionBuilder {
     };
     const auto at = std::find_if(session.cpu.frames.begin(), session.cpu.frames.end(), same);
     number = static_cast<std::uint32_t>(at - session.cpu.frames.begin());
-    if (at == session.cpu.frames.end()) session.cpu.frames.push_back(frame);
+    if (at == session.cpu.frames.end())
+      session.cpu.frames.push_back(frame);
     session.cpu.stacks.push_back({parent, number});
     return static_cast<std::uint32_t>(session.cpu.stacks.size() - 1);
   }
@@ -47,13 +50,15 @@ struct Sampled : testing::SessionBuilder {
 };
 
 const model::Region& named(const model::Report& report, const std::string& name) {
-  return *std::find_if(report.regions.begin(), report.regions.end(),
+  return *std::find_if(report.regions.begin(),
+                       report.regions.end(),
                        [&](const model::Region& region) { return region.path.back() == name; });
 }
 
 double part(const model::Region& region, const std::string& kind, const std::string& name) {
   for (const model::CpuPart& each : region.cpu->parts)
-    if (each.kind == kind && each.name == name) return each.ns;
+    if (each.kind == kind && each.name == name)
+      return each.ns;
   return 0;
 }
 
@@ -88,7 +93,8 @@ TEST(Cpu, PartsAddUpToTheWallTimeAndAreRightInEachRange) {
   std::int64_t drawn = 0;
   for (const model::Region& region : report->regions)
     if (region.cpu)
-      for (const auto& count : region.cpu->stacks) drawn += count.samples;
+      for (const auto& count : region.cpu->stacks)
+        drawn += count.samples;
   EXPECT_EQ(drawn, 80);
 }
 
@@ -102,7 +108,8 @@ TEST(Cpu, WhatNoRangeHoldsHasASplitAndFunctionsToo) {
   const auto stream = program.stream(program.p, program.device(program.p, 0), 7);
   program.kernel(program.launch(program.t, 700, 750), "late", 760, 800, stream);
   program.session.cpu.threads.push_back({1, 3, 0, kNone});  // neither ranges nor calls
-  for (const std::int64_t at : {100, 780}) program.session.cpu.samples.push_back({at, 1, setup});
+  for (const std::int64_t at : {100, 780})
+    program.session.cpu.samples.push_back({at, 1, setup});
   for (const bool aggregate : {true, false}) {
     Options options;
     options.aggregate = aggregate;
@@ -116,7 +123,8 @@ TEST(Cpu, WhatNoRangeHoldsHasASplitAndFunctionsToo) {
     EXPECT_NEAR(outside.cuda.ns, 50, 1e-9);
     ASSERT_EQ(outside.functions.size(), 1u);  // main called it, and ran itself in the range alone
     EXPECT_EQ(outside.functions[0].name, "setup");
-    EXPECT_NEAR(outside.functions[0].self_ns, 270,
+    EXPECT_NEAR(outside.functions[0].self_ns,
+                270,
                 1e-9);  // also the call, in which no sample was taken
     ASSERT_EQ(outside.stacks.size(), 1u);
     EXPECT_EQ(outside.stacks[0].samples, 22);
@@ -300,7 +308,8 @@ TEST(Cpu, WhoHasTheCpusIsNamedWhereNoneIsLeft) {
     run.duration_ns = 1000;
     model::ProcessUsage& usage = run.usage.emplace();
     usage.user_ns = own_cpus * run.duration_ns;
-    if (others) usage.machine = {2, *others};
+    if (others)
+      usage.machine = {2, *others};
     return cpu_causes(named(*report, "decode"), run);
   };
   EXPECT_EQ(causes_with(0.4, 1.5),
@@ -387,11 +396,13 @@ TEST(Cpu, APoolWorksForTheThreadThatUsesIt) {
   program.range(program.t, "reads", 0, 1000);
   program.range(user, "fits", 0, 1000);
   const auto own = program.stack(program.stack(program.main, "GOMP_parallel", "/lib/libgomp.so.1"),
-                                 "fit._omp_fn.0", "/bin/app");
+                                 "fit._omp_fn.0",
+                                 "/bin/app");
   const auto begin = program.stack(kNone, "gomp_thread_start", "/lib/libgomp.so.1");
   const auto works = program.stack(begin, "fit._omp_fn.0", "/bin/app");
   program.samples(0, 1000, program.main);
-  for (std::int64_t at = 5; at < 600; at += 10) program.session.cpu.samples.push_back({at, 1, own});
+  for (std::int64_t at = 5; at < 600; at += 10)
+    program.session.cpu.samples.push_back({at, 1, own});
   for (std::int64_t at = 605; at < 1000; at += 10)
     program.session.cpu.samples.push_back({at, 1, program.main});
   for (std::int64_t at = 5; at < 800; at += 10)
@@ -417,8 +428,10 @@ TEST(Cpu, TheLastWorkerOfAPoolIsNamed) {
   for (int at = 0; at < 30; ++at)
     program.session.cpu.samples.push_back({at * kMs, 0, at < 20 ? works : spins});
   program.session.cpu.waits.push_back({30 * kMs, 90 * kMs, 0, spins, model::WaitKind::kLock});
-  for (int at = 0; at < 40; ++at) program.session.cpu.samples.push_back({at * kMs, 1, worker});
-  for (int at = 0; at < 90; ++at) program.session.cpu.samples.push_back({at * kMs + 1, 2, worker});
+  for (int at = 0; at < 40; ++at)
+    program.session.cpu.samples.push_back({at * kMs, 1, worker});
+  for (int at = 0; at < 90; ++at)
+    program.session.cpu.samples.push_back({at * kMs + 1, 2, worker});
   const auto report = analyze(program.session);
   ASSERT_TRUE(report);
   const model::Region& fit = named(*report, "fit");
@@ -439,8 +452,8 @@ TEST(Cpu, WhoHasALockIsNamedWithItsRangeAndFunction) {
   model::CpuWait wait{400, 1000, 0, kNone, model::WaitKind::kGil};
   wait.holder = 1;
   program.session.cpu.waits.push_back(wait);
-  const auto parse = program.stack(program.stack(kNone, "parse", "", model::FrameKind::kPython),
-                                   "strtod", "/lib/libc.so.6");
+  const auto parse = program.stack(
+      program.stack(kNone, "parse", "", model::FrameKind::kPython), "strtod", "/lib/libc.so.6");
   for (std::int64_t at = 5; at < 2000; at += 10)
     program.session.cpu.samples.push_back({at, 1, parse});
   const auto report = analyze(program.session);
@@ -547,7 +560,8 @@ TEST(Cpu, WhatChildrenWaitForIsWhatTheirParentWaitsFor) {
   const model::Region& whole = named(*report, "program");
   EXPECT_NEAR(part(whole, "waiting", "sleep"), 600, 1e-9);
   EXPECT_NEAR(part(whole, "waiting", "I/O"), 100, 1e-9);
-  EXPECT_NEAR(part(whole, "waiting", "child"), 100,
+  EXPECT_NEAR(part(whole, "waiting", "child"),
+              100,
               1e-9);  // before they began and after they ended
   EXPECT_NEAR(whole.cpu->native.ns, 100, 1e-9);
 }
@@ -604,7 +618,8 @@ TEST(Cpu, LongNamesStandInCausesWithoutArguments) {
   Sampled program;
   program.range(program.t, "decode", 0, 1000);
   const std::string mapper = "Eigen::internal::const_blas_data_mapper<float, long, 1>";
-  program.samples(0, 1000,
+  program.samples(0,
+                  1000,
                   program.stack(program.main,
                                 "Eigen::internal::product<long, " + mapper + ", " + mapper +
                                     ">::run(long, " + mapper + " const&)",

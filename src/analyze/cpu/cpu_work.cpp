@@ -31,14 +31,19 @@ std::string_view cuda_kind(std::string_view function) {
   const auto has = [&](std::string_view part) {
     return function.find(part) != std::string_view::npos;
   };
-  if (has("Launch")) return "launch";
-  if (has("Synchronize") || has("EventQuery") || has("StreamQuery")) return "synchronize";
-  if (has("Memcpy")) return "copy";
-  if (has("Memset")) return "set";
+  if (has("Launch"))
+    return "launch";
+  if (has("Synchronize") || has("EventQuery") || has("StreamQuery"))
+    return "synchronize";
+  if (has("Memcpy"))
+    return "copy";
+  if (has("Memset"))
+    return "set";
   if (has("Malloc") || has("Free") || has("MemAlloc") || has("MemPool") || has("MemCreate") ||
       has("MemMap") || has("HostRegister") || has("HostUnregister") || has("MemRelease"))
     return "allocate";
-  if (has("Module") || has("Library") || has("GetFunction") || has("FuncLoad")) return "load";
+  if (has("Module") || has("Library") || has("GetFunction") || has("FuncLoad"))
+    return "load";
   return "other";
 }
 
@@ -52,7 +57,8 @@ model::CpuFunction function_of(const model::Session& session, std::uint32_t numb
                     : function.module.starts_with('[')
                         ? function.module
                         : fmt::format("[{}]", base::file_name(function.module));
-  if (frame.kind == model::FrameKind::kCut) function.name = "(cut)";
+  if (frame.kind == model::FrameKind::kCut)
+    function.name = "(cut)";
   function.file = session.strings.view(frame.file);
   function.line = frame.line;
   function.python = frame.kind == model::FrameKind::kPython;
@@ -84,9 +90,10 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
       kept.total_ns += more.total_ns;
       kept.event_loop_ns += more.event_loop_ns;
     });
-    std::stable_sort(to.begin(), to.end(),
-                     [by](const auto& a, const auto& b) { return a.*by > b.*by; });
-    if (to.size() > kMostFunctions) to.resize(kMostFunctions);
+    std::stable_sort(
+        to.begin(), to.end(), [by](const auto& a, const auto& b) { return a.*by > b.*by; });
+    if (to.size() > kMostFunctions)
+      to.resize(kMostFunctions);
   };
   functions(into.functions, other.functions, &model::CpuFunction::self_ns);
   functions(into.callers, other.callers, &model::CpuFunction::total_ns);
@@ -95,14 +102,17 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
   const auto same_holder = [](const auto& a, const auto& b) {
     return a.kind == b.kind && a.thread == b.thread && a.range == b.range;
   };
-  add_all(into.holders, other.holders, same_holder,
-          [](auto& to, const auto& from) { to.ns += from.ns; });
+  add_all(into.holders, other.holders, same_holder, [](auto& to, const auto& from) {
+    to.ns += from.ns;
+  });
   longest_holders(into.holders);
   into.pool_samples += other.pool_samples;
   into.pool_ns += other.pool_ns;
   into.stacks.insert(into.stacks.end(), other.stacks.begin(), other.stacks.end());
   const auto same_event = [](const auto& a, const auto& b) { return a.name == b.name; };
-  add_all(into.counters, other.counters, same_event,
+  add_all(into.counters,
+          other.counters,
+          same_event,
           [](model::CpuCounterSum& to, const model::CpuCounterSum& from) {
             to.records += from.records;
             to.count += from.count;
@@ -113,7 +123,8 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
 CpuWork own_cpu_work(const model::Report& report, const model::Region& region) {
   CpuWork own = *region.cpu;
   for (const model::Region& inside : report.regions) {
-    if (inside.parent != region.id || !inside.cpu) continue;
+    if (inside.parent != region.id || !inside.cpu)
+      continue;
     const auto less = [](model::CpuPart& part, const model::CpuPart& other) {
       if (part.kind == other.kind && part.name == other.name)
         part.ns = std::max(0.0, part.ns - other.ns);
@@ -122,7 +133,8 @@ CpuWork own_cpu_work(const model::Report& report, const model::Region& region) {
          {&CpuWork::python, &CpuWork::native, &CpuWork::cuda, &CpuWork::waiting})
       less(own.*part, (*inside.cpu).*part);
     for (model::CpuPart& part : own.parts)
-      for (const model::CpuPart& other : inside.cpu->parts) less(part, other);
+      for (const model::CpuPart& other : inside.cpu->parts)
+        less(part, other);
     for (model::CpuFunction& function : own.functions)
       for (const model::CpuFunction& other : inside.cpu->functions)
         if (function.frame == other.frame)

@@ -31,7 +31,8 @@ HotFunctions::HotFunctions(const model::Session& session) : session_(session), c
 
 /// Of samples of Python code some lack its functions: those of the others represent them.
 HotFunctions::PythonScale HotFunctions::python_scale(const StackCounts& stacks) const {
-  if (std::ranges::find(unread_, true) == unread_.end()) return {};
+  if (std::ranges::find(unread_, true) == unread_.end())
+    return {};
   std::int64_t read = 0, unread = 0, self_read = 0, self_unread = 0;
   for (const auto& [key, count] : stacks) {
     const std::uint32_t innermost = stack_of(key);
@@ -42,12 +43,15 @@ HotFunctions::PythonScale HotFunctions::python_scale(const StackCounts& stacks) 
       const bool is_python = cpu_.frames[frame].kind == model::FrameKind::kPython;
       has_unread = unread_[frame];
       has_python |= is_python;
-      if (s == innermost && is_python) (has_unread ? self_unread : self_read) += count;
+      if (s == innermost && is_python)
+        (has_unread ? self_unread : self_read) += count;
     }
-    if (has_python) (has_unread ? unread : read) += count;
+    if (has_python)
+      (has_unread ? unread : read) += count;
   }
   const auto scale = [](std::int64_t with_functions, std::int64_t without) {
-    if (with_functions == 0) return 1.0;
+    if (with_functions == 0)
+      return 1.0;
     return static_cast<double>(with_functions + without) / static_cast<double>(with_functions);
   };
   return {scale(self_read, self_unread), scale(read, unread)};
@@ -61,14 +65,17 @@ void HotFunctions::add_times(const StackCounts& stacks, double sample_ns, FrameT
     frames.clear();
     for (std::uint32_t s = innermost; s < cpu_.stacks.size(); s = cpu_.stacks[s].parent)
       frames.push_back(cpu_.stacks[s].frame);
-    if (!frames.empty()) times[frames.front()].self_ns += ns;
+    if (!frames.empty())
+      times[frames.front()].self_ns += ns;
     std::ranges::sort(frames);  // a recursive function counts once
     frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
-    for (const std::uint32_t frame : frames) times[frame].total_ns += ns;
+    for (const std::uint32_t frame : frames)
+      times[frame].total_ns += ns;
   }
 }
 
-void HotFunctions::take_largest(const FrameTimes& times, std::vector<std::uint32_t>& frames,
+void HotFunctions::take_largest(const FrameTimes& times,
+                                std::vector<std::uint32_t>& frames,
                                 double Time::*time,
                                 std::vector<model::CpuFunction>& functions) const {
   const std::size_t count = std::min(frames.size(), model::kMostFunctions);
@@ -79,7 +86,8 @@ void HotFunctions::take_largest(const FrameTimes& times, std::vector<std::uint32
   });
   for (std::size_t i = 0; i < count; ++i) {
     const Time& frame_time = times.at(frames[i]);
-    if (frame_time.*time <= 0) break;
+    if (frame_time.*time <= 0)
+      break;
     model::CpuFunction function = function_of(session_, frames[i]);
     function.self_ns = frame_time.self_ns;
     function.total_ns = frame_time.total_ns;
@@ -88,7 +96,9 @@ void HotFunctions::take_largest(const FrameTimes& times, std::vector<std::uint32
   }
 }
 
-void HotFunctions::fill(const StackCounts& stacks, double sample_ns, const StackCounts& pool,
+void HotFunctions::fill(const StackCounts& stacks,
+                        double sample_ns,
+                        const StackCounts& pool,
                         model::CpuWork& work) const {
   const PythonScale python = python_scale(stacks);
   FrameTimes times;
@@ -97,9 +107,11 @@ void HotFunctions::fill(const StackCounts& stacks, double sample_ns, const Stack
   std::vector<std::uint32_t> frames;
   for (auto& [frame, time] : times) {
     const bool is_represented = unread_[frame] && python.total > 1;
-    if (cpu_.frames[frame].kind == model::FrameKind::kCut || is_represented) continue;
+    if (cpu_.frames[frame].kind == model::FrameKind::kCut || is_represented)
+      continue;
     frames.push_back(frame);
-    if (cpu_.frames[frame].kind != model::FrameKind::kPython) continue;
+    if (cpu_.frames[frame].kind != model::FrameKind::kPython)
+      continue;
     time.self_ns *= python.self;
     time.total_ns = std::max(time.self_ns, time.total_ns * python.total);
   }

@@ -25,7 +25,9 @@ class HotFunctions {
   /// with what it called: at most model::kMostFunctions each. `sample_ns` is what a sample of
   /// `stacks` represents; one of `pool`, by a thread that works for this one, represents
   /// CpuWork::interval_ns.
-  void fill(const StackCounts& stacks, double sample_ns, const StackCounts& pool,
+  void fill(const StackCounts& stacks,
+            double sample_ns,
+            const StackCounts& pool,
             model::CpuWork& work) const;
 
  private:
@@ -39,7 +41,9 @@ class HotFunctions {
 
   [[nodiscard]] PythonScale python_scale(const StackCounts& stacks) const;
   void add_times(const StackCounts& stacks, double sample_ns, FrameTimes& times) const;
-  void take_largest(const FrameTimes& times, std::vector<std::uint32_t>& frames, double Time::*time,
+  void take_largest(const FrameTimes& times,
+                    std::vector<std::uint32_t>& frames,
+                    double Time::*time,
                     std::vector<model::CpuFunction>& functions) const;
 
   const model::Session& session_;

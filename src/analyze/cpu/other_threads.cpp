@@ -29,7 +29,8 @@ bool is_blas(std::string_view file) {
 PoolStacks pool_stacks(const model::Session& session) {
   const model::CpuProfile& cpu = session.cpu;
   const std::size_t count = cpu.stacks.size();
-  PoolStacks out{std::vector<model::StringId>(count), std::vector<model::StringId>(count),
+  PoolStacks out{std::vector<model::StringId>(count),
+                 std::vector<model::StringId>(count),
                  std::vector<model::StringId>(count)};
   std::vector<model::StringId> pool(
       count);  // it is a thread of a pool, in the pool's own code so far
@@ -73,7 +74,8 @@ std::map<Library, std::map<std::uint32_t, Spans>> spells_of(
   for (const model::CpuWait& each : cpu.waits)
     add(each.thread, each.stack, {each.start_ns, each.end_ns});
   for (auto& [library, threads] : out)
-    for (auto& [thread, spells] : threads) unite(spells);
+    for (auto& [thread, spells] : threads)
+      unite(spells);
   return out;
 }
 
@@ -93,9 +95,10 @@ std::vector<std::uint32_t> pool_users(const model::Session& session, const PoolS
     const auto known = spells.find({worker.pid, pools.work[sample.stack]});
     if (known != spells.end()) {
       for (const auto& [thread, times] : known->second) {
-        const auto next = std::upper_bound(times.begin(), times.end(),
-                                           Spans::value_type{sample.at_ns, INT64_MAX});
-        if (next == times.begin() || std::prev(next)->second < sample.at_ns) continue;
+        const auto next = std::upper_bound(
+            times.begin(), times.end(), Spans::value_type{sample.at_ns, INT64_MAX});
+        if (next == times.begin() || std::prev(next)->second < sample.at_ns)
+          continue;
         users += thread == worker.creator ? 2 : 1;
         user = thread;
       }
@@ -114,14 +117,16 @@ std::vector<model::CpuWait> pool_waits(const model::Session& session, const Pool
         cpu.threads[each.thread].thread == kNone)
       work[{cpu.threads[each.thread].pid, pools.work[each.stack]}].emplace_back(each.at_ns,
                                                                                 each.thread);
-  for (auto& [library, samples] : work) std::sort(samples.begin(), samples.end());
+  for (auto& [library, samples] : work)
+    std::sort(samples.begin(), samples.end());
   std::vector<model::CpuWait> out;
   for (const auto& [library, threads] : spells_of(cpu, pools.waits, cpu.interval_ns / 2)) {
     const auto& samples = work[library];
     for (const auto& [thread, spells] : threads) {
       for (const auto& [start, end] : spells) {
         const auto after = std::upper_bound(samples.begin(), samples.end(), std::pair(end, kNone));
-        if (end - start < kLeast_ns || after == samples.begin()) continue;
+        if (end - start < kLeast_ns || after == samples.begin())
+          continue;
         const auto& [at, worker] = *std::prev(after);
         if (at < end - std::max(2 * cpu.interval_ns, (end - start) / 4))
           continue;  // a worker may have been preempted
@@ -146,17 +151,20 @@ std::vector<model::CpuWait> waits_of_children(const model::Session& session, std
   const model::CpuProfile& cpu = session.cpu;
   std::vector<Change> changes;
   for (const model::Process& each : session.processes) {
-    if (each.pid == pid) continue;
+    if (each.pid == pid)
+      continue;
     changes.push_back({each.start_ns, 0, 1, WaitKind::kOther, 0});
     changes.push_back({each.end_ns, 0, -1, WaitKind::kOther, 0});
   }
   std::uint32_t waiter = kNone;
   for (const model::CpuWait& wait : cpu.waits) {
     const model::CpuThread& thread = cpu.threads[wait.thread];
-    if (thread.tid != thread.pid) continue;
+    if (thread.tid != thread.pid)
+      continue;
     const bool child = wait.kind == WaitKind::kChild;
     if (thread.pid == pid) {
-      if (!child) continue;
+      if (!child)
+        continue;
       waiter = wait.thread;
       changes.push_back({wait.start_ns, 1, 0, wait.kind, 0});
       changes.push_back({wait.end_ns, -1, 0, wait.kind, 0});
@@ -166,7 +174,8 @@ std::vector<model::CpuWait> waits_of_children(const model::Session& session, std
     }
   }
   std::vector<model::CpuWait> out;
-  if (waiter == kNone) return out;
+  if (waiter == kNone)
+    return out;
   std::ranges::stable_sort(changes, {}, &Change::at_ns);
   std::array<int, std::size(model::kWaitNames)> waiting{};
   int asked = 0, working = 0;
@@ -176,10 +185,12 @@ std::vector<model::CpuWait> waits_of_children(const model::Session& session, std
     working += now.working;
     waiting[static_cast<std::size_t>(now.kind)] += now.waiting;
     const std::int64_t until = changes[i + 1].at_ns;
-    if (asked <= 0 || working > 0 || until <= now.at_ns) continue;
+    if (asked <= 0 || working > 0 || until <= now.at_ns)
+      continue;
     WaitKind kind = WaitKind::kChild;  // where no child is known to wait
     for (const WaitKind one : {WaitKind::kSleep, WaitKind::kLock, WaitKind::kOther, WaitKind::kIo})
-      if (kind == WaitKind::kChild && waiting[static_cast<std::size_t>(one)] > 0) kind = one;
+      if (kind == WaitKind::kChild && waiting[static_cast<std::size_t>(one)] > 0)
+        kind = one;
     if (!out.empty() && out.back().end_ns == now.at_ns && out.back().kind == kind)
       out.back().end_ns = until;
     else
@@ -192,8 +203,10 @@ std::uint32_t telling_frame(const model::CpuProfile& cpu, std::uint32_t stack) {
   std::uint32_t named = kNone;
   for (; stack < cpu.stacks.size(); stack = cpu.stacks[stack].parent) {
     const std::uint32_t frame = cpu.stacks[stack].frame;
-    if (cpu.frames[frame].kind == model::FrameKind::kPython) return frame;
-    if (named == kNone && cpu.frames[frame].name != 0) named = frame;
+    if (cpu.frames[frame].kind == model::FrameKind::kPython)
+      return frame;
+    if (named == kNone && cpu.frames[frame].name != 0)
+      named = frame;
   }
   return named;
 }
@@ -201,7 +214,8 @@ std::uint32_t telling_frame(const model::CpuProfile& cpu, std::uint32_t stack) {
 void longest_holders(std::vector<model::CpuHolder>& holders) {
   constexpr std::size_t kMost = 8;
   std::ranges::stable_sort(holders, std::greater<>(), &model::CpuHolder::ns);
-  if (holders.size() > kMost) holders.resize(kMost);
+  if (holders.size() > kMost)
+    holders.resize(kMost);
 }
 
 }  // namespace rangescope::analyze

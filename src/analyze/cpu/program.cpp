@@ -21,14 +21,16 @@ std::string advice(const Session& session) {
     if (!session.windows.empty())
       return "no ranges in the recorded windows: the program is one region, and all numbers are of "
              "the windows alone";
-    const auto older =
-        std::count_if(session.processes.begin(), session.processes.end(),
-                      [&](const model::Process& one) { return one.start_ns <= session.begin_ns; });
+    const auto older = std::count_if(
+        session.processes.begin(), session.processes.end(), [&](const model::Process& one) {
+          return one.start_ns <= session.begin_ns;
+        });
     return fmt::format(
         "attached to process {} after {}: all numbers are of this window alone; {} started before "
         "it. Ranges are "
         "recorded only in programs that rangescope profile starts",
-        session.attached->pid, base::format_ns(static_cast<double>(session.attached->ran_ns)),
+        session.attached->pid,
+        base::format_ns(static_cast<double>(session.attached->ran_ns)),
         base::counted(static_cast<std::size_t>(older), "process"));
   }
   bool python = false, torch = false;
@@ -40,7 +42,8 @@ std::string advice(const Session& session) {
     if (loss.kind == "musl_program")
       return "no ranges: the program is one region. It is linked to musl: link it to glibc";
     if (model::explains_missing_ranges(loss))
-      return fmt::format("no ranges: the program is one region. {} {}", loss.detail,
+      return fmt::format("no ranges: the program is one region. {} {}",
+                         loss.detail,
                          model::loss_entry(loss.kind.id()).cure);
   }
   const std::string text = "no ranges: the program is one region. To split it, ";
@@ -48,7 +51,8 @@ std::string advice(const Session& session) {
     return text +
            "run it in torch.autograd.profiler.emit_nvtx(), or write: with "
            "rangescope.range(\"step\"): ...";
-  if (python) return text + "write: with rangescope.range(\"step\"): ... (import rangescope)";
+  if (python)
+    return text + "write: with rangescope.range(\"step\"): ... (import rangescope)";
   return text +
          "open NVTX ranges; C++: #include <rangescope/range.hpp>, which needs no header of NVIDIA, "
          "and rangescope::Range range(\"step\"); Python: with rangescope.range(\"step\"): ...";
@@ -58,17 +62,21 @@ std::string advice(const Session& session) {
 
 std::uint32_t first_process(const Session& session) {
   std::set<std::uint32_t> known;
-  for (const model::Process& process : session.processes) known.insert(process.pid);
+  for (const model::Process& process : session.processes)
+    known.insert(process.pid);
   std::uint32_t first = model::kNone;
   for (std::uint32_t p = 0; p < session.processes.size(); ++p) {
     const model::Process& process = session.processes[p];
-    if (known.contains(process.parent_pid)) continue;
-    if (first == model::kNone || process.start_ns < session.processes[first].start_ns) first = p;
+    if (known.contains(process.parent_pid))
+      continue;
+    if (first == model::kNone || process.start_ns < session.processes[first].start_ns)
+      first = p;
   }
   return first;
 }
 
-void make_program_region(const Session& session, base::Held<model::CpuWork> cpu,
+void make_program_region(const Session& session,
+                         base::Held<model::CpuWork> cpu,
                          model::Report& report) {
   const bool ours = !session.sources.empty() &&
                     session.sources.front().maker == model::Maker::kRangescope &&
@@ -103,14 +111,15 @@ void make_program_region(const Session& session, base::Held<model::CpuWork> cpu,
     work.exclusive_kernels = work.kernels;
     work.exclusive_kernel_ns = work.kernel_ns;
     work.exclusive_busy_ns = work.busy_ns;
-    work.kernel_ns_per_occurrence = {work.kernel_ns, work.kernel_ns, work.kernel_ns,
-                                     work.kernel_ns, work.kernel_ns, 0};
-    work.busy_ns_per_occurrence = {work.busy_ns, work.busy_ns, work.busy_ns,
-                                   work.busy_ns, work.busy_ns, 0};
+    work.kernel_ns_per_occurrence = {
+        work.kernel_ns, work.kernel_ns, work.kernel_ns, work.kernel_ns, work.kernel_ns, 0};
+    work.busy_ns_per_occurrence = {
+        work.busy_ns, work.busy_ns, work.busy_ns, work.busy_ns, work.busy_ns, 0};
     report.unattributed.reset();
   }
   region.cpu = std::move(cpu);
-  if (region.cpu && report.cpu_outside) region.cpu->stacks = std::move(report.cpu_outside->stacks);
+  if (region.cpu && report.cpu_outside)
+    region.cpu->stacks = std::move(report.cpu_outside->stacks);
   report.cpu_outside = {};
   report.outside = model::Outside{};  // the region is the run
   region.samples.push_back(

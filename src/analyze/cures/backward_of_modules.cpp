@@ -57,7 +57,8 @@ void set_additions(const Recording& recording, const Ids& works, BackwardModule&
     }
     const double elements = recording.elements(work);
     const bool is_vector = elements <= kVector_elements;
-    if (is_vector || module.has_product) module.added_elements += elements;
+    if (is_vector || module.has_product)
+      module.added_elements += elements;
     ++additions;
     vectors += is_vector ? 1 : 0;
   }
@@ -68,7 +69,8 @@ void set_additions(const Recording& recording, const Ids& works, BackwardModule&
 ModuleSignature module_signature(const Recording& recording, const BackwardModule& module) {
   ModuleSignature signature{recording.session().ranges[module.range].name, {}};
   for (const Id work : module.works) {
-    if (!recording.is_kernel(work)) continue;
+    if (!recording.is_kernel(work))
+      continue;
     const model::Kernel& kernel = recording.session().kernels[recording.operation(work).source];
     signature.second.push_back((std::uint64_t{kernel.name} << 32U) | kernel.shape);
   }
@@ -94,7 +96,8 @@ class BackwardPasses {
   void add_works(const Instance& instance) {
     for (const Id work : instance.works) {
       const Id call = replay::launch_of(recording_.graph(), work);
-      if (call == model::kNone) continue;
+      if (call == model::kNone)
+        continue;
       const Operation& operation = recording_.operation(call);
       const Id thread = recording_.graph().lanes[operation.lane].thread;
       works_.emplace_back(thread, operation.start_ns, work);
@@ -107,7 +110,8 @@ class BackwardPasses {
     Ids works;
     for (auto next = first; next != works_.end(); ++next) {
       const auto& [thread, called_ns, work] = *next;
-      if (thread != range.thread || called_ns > range.end_ns) break;
+      if (thread != range.thread || called_ns > range.end_ns)
+        break;
       works.push_back(work);
     }
     return works;
@@ -132,7 +136,8 @@ class BackwardPasses {
       const bool has_inner = index + 1 < ranges.size() &&
                              session.ranges[ranges[index + 1]].thread == range.thread &&
                              session.ranges[ranges[index + 1]].start_ns < range.end_ns;
-      if (!is_in_pass || has_inner) continue;
+      if (!is_in_pass || has_inner)
+        continue;
       BackwardModule module;
       module.range = ranges[index];
       set_additions(recording_, works_in(range), module);
@@ -169,12 +174,15 @@ double optimized_elements(const Recording& recording, std::size_t passes) {
       const bool takes_list = recording.is_named(kernel, "multi_tensor_apply");
       const bool is_of_adam = recording.is_named(kernel, "addcdiv");
       const double blocks = blocks_of(recording.session().kernel_shapes[recorded.shape]);
-      if (takes_list) by_name[recorded.name] += kMultiTensorChunk_elements * blocks;
-      if (is_of_adam && !takes_list) by_name[recorded.name] += recording.elements(kernel);
+      if (takes_list)
+        by_name[recorded.name] += kMultiTensorChunk_elements * blocks;
+      if (is_of_adam && !takes_list)
+        by_name[recorded.name] += recording.elements(kernel);
     }
   }
   double most = 0;
-  for (const auto& [name, elements] : by_name) most = std::max(most, elements);
+  for (const auto& [name, elements] : by_name)
+    most = std::max(most, elements);
   return most / static_cast<double>(std::max<std::size_t>(1, passes));
 }
 
@@ -187,7 +195,8 @@ struct Untrained {
 
 /// However long: all that the thread does there is the backward pass of these modules.
 Ids stretches_between_calls(const Recording& recording, const Ids& works) {
-  if (works.empty()) return {};
+  if (works.empty())
+    return {};
   const Id first = replay::launch_of(recording.graph(), works.front());
   const Id last = replay::launch_of(recording.graph(), works.back());
   // Operations of a lane are in the order of their ids.
@@ -195,17 +204,20 @@ Ids stretches_between_calls(const Recording& recording, const Ids& works) {
   auto next = std::ranges::upper_bound(operations, first);
   Ids stretches;
   for (; next != operations.end() && *next < last; ++next)
-    if (recording.operation(*next).kind == Kind::kStretch) stretches.push_back(*next);
+    if (recording.operation(*next).kind == Kind::kStretch)
+      stretches.push_back(*next);
   return stretches;
 }
 
-Untrained untrained_end(const Recording& recording, const BackwardPass& pass,
+Untrained untrained_end(const Recording& recording,
+                        const BackwardPass& pass,
                         const std::map<ModuleSignature, bool>& trained) {
   const auto is_trained = [](const BackwardModule& module) {
     return module.has_product && !module.adds_gradients;
   };
   const auto last = std::ranges::find_if(pass.modules.rbegin(), pass.modules.rend(), is_trained);
-  if (last == pass.modules.rend()) return {};
+  if (last == pass.modules.rend())
+    return {};
   const auto behind = last.base();
   const auto first = std::find_if(behind, pass.modules.end(), [](const BackwardModule& module) {
     return module.adds_gradients;
@@ -216,23 +228,28 @@ Untrained untrained_end(const Recording& recording, const BackwardPass& pass,
   bool all_add = true;
   for (auto module = first; module != pass.modules.end(); ++module) {
     if (module->adds_gradients) {
-      if (trained.contains(module_signature(recording, *module))) return {};
+      if (trained.contains(module_signature(recording, *module)))
+        return {};
       ++adding;
       end_ns = recording.session().ranges[module->range].end_ns;
       untrained.elements += module->added_elements;
     }
   }
-  if (adding < kFewestModules) return {};
+  if (adding < kFewestModules)
+    return {};
   for (auto module = first; module != pass.modules.end(); ++module) {
     const bool is_behind = recording.session().ranges[module->range].start_ns >= end_ns;
-    if (is_behind && !module->ends_with_addition) all_add = false;
+    if (is_behind && !module->ends_with_addition)
+      all_add = false;
   }
   const std::int64_t start_ns = recording.session().ranges[first->range].start_ns;
-  if (all_add) end_ns = pass.end_ns;
+  if (all_add)
+    end_ns = pass.end_ns;
   for (const Id work : pass.works) {
     const std::int64_t called_ns =
         recording.operation(replay::launch_of(recording.graph(), work)).start_ns;
-    if (called_ns >= start_ns && called_ns <= end_ns) untrained.works.push_back(work);
+    if (called_ns >= start_ns && called_ns <= end_ns)
+      untrained.works.push_back(work);
   }
   untrained.stretches = stretches_between_calls(recording, untrained.works);
   return untrained;
@@ -241,26 +258,31 @@ Untrained untrained_end(const Recording& recording, const BackwardPass& pass,
 }  // namespace
 
 void find_frozen_gradients(const Recording& recording, Findings& findings) {
-  if (recording.instances().size() <= kStartUpInstances) return;
+  if (recording.instances().size() <= kStartUpInstances)
+    return;
   const BackwardPasses passes(recording);
-  if (passes.all().empty()) return;
+  if (passes.all().empty())
+    return;
   const std::map<ModuleSignature, bool> trained = trained_modules(recording, passes);
   Ids works, stretches;
   std::size_t with_untrained = 0;
   double elements = 0;
   for (const BackwardPass& pass : passes.all()) {
     const Untrained untrained = untrained_end(recording, pass, trained);
-    if (untrained.works.empty()) continue;
+    if (untrained.works.empty())
+      continue;
     ++with_untrained;
     elements += untrained.elements;
     append(works, untrained.works);
     append(stretches, untrained.stretches);
   }
   const auto count = static_cast<double>(passes.all().size());
-  if (works.empty() || static_cast<double>(with_untrained) < kMostPasses * count) return;
+  if (works.empty() || static_cast<double>(with_untrained) < kMostPasses * count)
+    return;
   elements /= static_cast<double>(with_untrained);
   // An optimizer that takes them as well trains them.
-  if (optimized_elements(recording, passes.all().size()) >= elements) return;
+  if (optimized_elements(recording, passes.all().size()) >= elements)
+    return;
   findings.claim(works);
   Candidate candidate{
       "frozen_gradients",

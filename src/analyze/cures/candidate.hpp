@@ -35,22 +35,26 @@ class Findings {
 
   [[nodiscard]] bool is_claimed(Id id) const { return claimed_[id]; }
   void claim(const Ids& ids) {
-    for (const Id id : ids) claimed_[id] = true;
+    for (const Id id : ids)
+      claimed_[id] = true;
   }
   void add(Candidate candidate) { candidates_.push_back(std::move(candidate)); }
   [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
   /// Sorted when the first family asks for them.
   [[nodiscard]] const StackSamples& samples() {
-    if (!samples_) samples_.emplace(recording_.session());
+    if (!samples_)
+      samples_.emplace(recording_.session());
     return *samples_;
   }
   /// Likewise.
   [[nodiscard]] const ModuleCalls& modules() {
-    if (!modules_) modules_.emplace(recording_);
+    if (!modules_)
+      modules_.emplace(recording_);
     return *modules_;
   }
   [[nodiscard]] const ResultBytes& result_bytes() {
-    if (!result_bytes_) result_bytes_.emplace(recording_);
+    if (!result_bytes_)
+      result_bytes_.emplace(recording_);
     return *result_bytes_;
   }
 
@@ -73,7 +77,8 @@ template <class Fits>
   Ids works;
   for (const Instance& instance : recording.instances()) {
     for (const Id work : instance.works) {
-      if (fits(work)) works.push_back(work);
+      if (fits(work))
+        works.push_back(work);
     }
   }
   return works;
@@ -93,7 +98,8 @@ template <class Fits>
 }
 
 /// "20 values per instance"; "3 values" where there is not one in each.
-[[nodiscard]] std::string count_text(const Recording& recording, std::size_t count,
+[[nodiscard]] std::string count_text(const Recording& recording,
+                                     std::size_t count,
                                      std::string_view what);
 
 /// The first instances start up: compiling, capturing and tuning belong there.

@@ -34,7 +34,8 @@ Ids before_capture(const Recording& recording, const Ids& calls, std::size_t beg
     const Id id = calls[index - 1];
     const Kind kind = recording.operation(id).kind;
     const bool is_own = kind == Kind::kStretch || has_part(recording.call_name(id), "MemFree");
-    if (!is_own) break;
+    if (!is_own)
+      break;
     before.push_back(id);
   }
   return before;
@@ -50,8 +51,10 @@ Ids capturing_operations(const Recording& recording, const Instance& instance) {
       is_capturing = true;
       append(operations, before_capture(recording, instance.calls, index));
     }
-    if (is_capturing || makes_or_destroys_graph(call)) operations.push_back(id);
-    if (has_part(call, "EndCapture")) is_capturing = false;
+    if (is_capturing || makes_or_destroys_graph(call))
+      operations.push_back(id);
+    if (has_part(call, "EndCapture"))
+      is_capturing = false;
   }
   return operations;
 }
@@ -59,7 +62,8 @@ Ids capturing_operations(const Recording& recording, const Instance& instance) {
 }  // namespace
 
 void find_graph_captures(const Recording& recording, Findings& findings) {
-  if (!recording.has_steps()) return;
+  if (!recording.has_steps())
+    return;
   const auto& instances = recording.instances();
   Ids operations;
   std::size_t capturing = 0, last_capturing = 0;
@@ -68,19 +72,23 @@ void find_graph_captures(const Recording& recording, Findings& findings) {
     std::erase_if(of_instance, [&](Id id) { return findings.is_claimed(id); });
     const bool captures = std::ranges::any_of(
         of_instance, [&](Id id) { return begins_capture(recording.call_name(id)); });
-    if (!captures) continue;
+    if (!captures)
+      continue;
     ++capturing;
     last_capturing = index;
     append(operations, of_instance);
   }
-  if (capturing < kFewestCapturing || !is_late(recording, last_capturing)) return;
+  if (capturing < kFewestCapturing || !is_late(recording, last_capturing))
+    return;
   findings.claim(operations);
   const double capture_ns = recording.duration_ns(operations);
   Candidate candidate{
       "graph_captures",
       fmt::format("the launching thread captures a CUDA graph again in {} of {} instances "
                   "({} in all)",
-                  capturing, instances.size(), base::format_ns(capture_ns)),
+                  capturing,
+                  instances.size(),
+                  base::format_ns(capture_ns)),
       {},
       {},
       {{"instances", static_cast<double>(capturing)}, {"capture_ns", capture_ns}}};

@@ -47,7 +47,12 @@ which the same sequence comes again. Its first steps that take more than twice a
   for (const Cure& cure : catalog()) {
     page +=
         fmt::format("\n## {}\n\n- Try: {}\n- Applies: {}\n- Not: {}\n- Why: {} ([source]({}))\n",
-                    cure.id, cure.attempt, cure.applies, cure.not_when, cure.reason, cure.source);
+                    cure.id,
+                    cure.attempt,
+                    cure.applies,
+                    cure.not_when,
+                    cure.reason,
+                    cure.source);
   }
   return page;
 }

@@ -46,7 +46,8 @@ std::size_t period_of(const Recording& recording, const Ids& chain) {
   std::vector<std::size_t> border(chain.size(), 0);  // by the last kernel of each beginning
   for (std::size_t index = 1; index < chain.size(); ++index) {
     std::size_t length = border[index - 1];
-    while (length > 0 && !are_same(index, length)) length = border[length - 1];
+    while (length > 0 && !are_same(index, length))
+      length = border[length - 1];
     border[index] = are_same(index, length) ? length + 1 : 0;
   }
   return chain.empty() ? 0 : chain.size() - border.back();
@@ -60,13 +61,16 @@ class Chains {
   void look_through(const Instance& instance) {
     Ids chain;
     for (const Id work : instance.works) {
-      if (recording_.operation(work).kind == Kind::kMemset) continue;
+      if (recording_.operation(work).kind == Kind::kMemset)
+        continue;
       const bool is_kernel = is_link(recording_, findings_, work);
       const bool continues =
           is_kernel && (chain.empty() || are_equal_sizes(recording_.elements(chain.front()),
                                                          recording_.elements(work)));
-      if (!continues) finish(chain);
-      if (is_kernel) chain.push_back(work);
+      if (!continues)
+        finish(chain);
+      if (is_kernel)
+        chain.push_back(work);
     }
     finish(chain);
   }
@@ -78,7 +82,8 @@ class Chains {
   /// do.
   void finish(Ids& chain) {
     std::size_t length = chain.size();
-    if (!recording_.has_steps()) length = period_of(recording_, chain);
+    if (!recording_.has_steps())
+      length = period_of(recording_, chain);
     for (std::size_t first = 0; length >= 2 && first + length <= chain.size(); first += length) {
       const auto begin = chain.begin() + static_cast<std::ptrdiff_t>(first);
       chains_.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(length));
@@ -95,7 +100,8 @@ class Chains {
 
 void find_pointwise_chains(const Recording& recording, Findings& findings) {
   Chains chains(recording, findings);
-  for (const Instance& instance : recording.instances()) chains.look_through(instance);
+  for (const Instance& instance : recording.instances())
+    chains.look_through(instance);
   Candidate candidate{"pointwise_chain", "", {}, {}, {}};
   std::size_t kernels = 0, longest = 0;
   double chain_ns = 0;
@@ -112,13 +118,17 @@ void find_pointwise_chains(const Recording& recording, Findings& findings) {
     longest = std::max(longest, chain.size());
     chain_ns += recording.duration_ns(chain);
   }
-  if (chains.all().empty()) return;
+  if (chains.all().empty())
+    return;
   const double half_as_fast = 1.5 * fused.expected_ns;
-  candidate.parameter = {1, fused.low_ns / fused.expected_ns,
+  candidate.parameter = {1,
+                         fused.low_ns / fused.expected_ns,
                          std::max(half_as_fast, fused.high_ns) / fused.expected_ns};
   candidate.observation =
-      fmt::format("{} element-wise kernels of equal size follow one another ({} of {})", longest,
-                  base::format_ns(chain_ns), base::format_ns(recording.kernel_ns()));
+      fmt::format("{} element-wise kernels of equal size follow one another ({} of {})",
+                  longest,
+                  base::format_ns(chain_ns),
+                  base::format_ns(recording.kernel_ns()));
   candidate.evidence = {{"kernels", static_cast<double>(kernels)},
                         {"longest_chain", static_cast<double>(longest)},
                         {"chains", static_cast<double>(chains.all().size())},

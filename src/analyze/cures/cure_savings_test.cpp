@@ -56,12 +56,14 @@ TEST(CureLines, TheSavingsOfAllLinesAreThoseOfAllChangesTogether) {
   double together_ns = 0;
   for (std::size_t line = 0; line < report.verdict.size(); ++line) {
     together_ns += *report.verdict[line].saves_ns;
-    if (line == 0) continue;
+    if (line == 0)
+      continue;
     EXPECT_DOUBLE_EQ(report.verdict[line].after->before_ns,
                      report.verdict[line - 1].after->after_ns);
   }
   EXPECT_NEAR(together_ns,
-              report.verdict.front().after->before_ns - report.verdict.back().after->after_ns, 1);
+              report.verdict.front().after->before_ns - report.verdict.back().after->after_ns,
+              1);
 }
 
 TEST(CureLines, NoneWithoutTheWorkOfTheGpu) {
@@ -195,8 +197,8 @@ TEST(CureSavings, GradientsThatAnOptimizerTakesAreNoWaste) {
   const auto cures_of_training = [](std::uint32_t optimizer_blocks) {
     return cures_in(Steps::run([=](Steps& s) {
       backward_pass(s, {.adds_others = true});
-      s.kernel("void multi_tensor_apply_kernel<TensorListMetadata<2> >()", 9 * kUs,
-               optimizer_blocks);
+      s.kernel(
+          "void multi_tensor_apply_kernel<TensorListMetadata<2> >()", 9 * kUs, optimizer_blocks);
     }));
   };
   EXPECT_TRUE(cures_of_training(1).contains("frozen_gradients"));
@@ -312,7 +314,8 @@ TEST(CureSavings, BatchesInFloat64AreMadeOfTwiceTheBytes) {
     const model::Peaks peaks = h100();
     const Recording recording(steps.session(), {&peaks, 0, replay_costs()});
     for (const Candidate& candidate : candidates_of(recording)) {
-      if (candidate.cure != "double_precision") continue;
+      if (candidate.cure != "double_precision")
+        continue;
       const replay::Graph& graph = recording.graph();
       const replay::Graph changed = apply(candidate.remedy, graph, graph, 0.5);
       const replay::Times times = replay::replay(changed);
@@ -382,7 +385,8 @@ TEST(CureSavings, AutocastCastsWeightsAnewInInference) {
       s.kernel(kCast, 9 * kUs, 900);
       s.kernel(kProduct, 90 * kUs, kLarge);
       s.kernel(kTanh, 9 * kUs, 900);
-      if (trains) s.on_other_thread([&] { s.kernel(kProduct, 90 * kUs, kLarge); });
+      if (trains)
+        s.on_other_thread([&] { s.kernel(kProduct, 90 * kUs, kLarge); });
     }));
   };
   EXPECT_TRUE(layers(false).contains("weight_casts"));
@@ -399,7 +403,8 @@ TEST(CureSavings, NothingIsFasterThanTheWorkOfTheGpu) {
   // Without the loop's range the wait behind the last step is not part of the steps.
   std::vector<model::Range>& ranges = asynchronous.session().ranges;
   ranges.erase(ranges.begin());
-  for (model::Range& range : ranges) range.module = true;
+  for (model::Range& range : ranges)
+    range.module = true;
   // 136 us of launches, 120 us of kernels: without the bound 92 %.
   EXPECT_NEAR(saved_share(asynchronous, "cuda_graph"), 0.12, 0.03);
 }

@@ -68,24 +68,29 @@ bool has_timeline(const model::Session& session) {
   return has_work && is_complete && !session.launches.empty();
 }
 
-const model::Peaks* peaks_of(const model::Session& session, const Reference& reference,
+const model::Peaks* peaks_of(const model::Session& session,
+                             const Reference& reference,
                              const std::string& device) {
   for (const model::Peaks& peaks : reference.peaks) {
-    if (!device.empty() && peaks.id == device) return &peaks;
+    if (!device.empty() && peaks.id == device)
+      return &peaks;
   }
   for (const model::Device& used : session.devices) {
     const model::Peaks* peaks = model::find_peaks(reference.peaks, session.strings.view(used.name));
-    if (peaks != nullptr) return peaks;
+    if (peaks != nullptr)
+      return peaks;
   }
   return nullptr;
 }
 
-Machine machine_of(const model::Session& session, const Reference& reference,
+Machine machine_of(const model::Session& session,
+                   const Reference& reference,
                    const std::string& device) {
   std::vector<std::string> names;
   for (const model::Device& used : session.devices)
     names.emplace_back(session.strings.view(used.name));
-  return {peaks_of(session, reference, device), model::host_link_of(reference.peaks, names),
+  return {peaks_of(session, reference, device),
+          model::host_link_of(reference.peaks, names),
           reference.replay_costs};
 }
 
@@ -118,19 +123,22 @@ class Selection {
         first_ns_(now_ns_) {}
 
   std::vector<Choice> choose(const std::vector<Candidate>& candidates, std::size_t most) {
-    for (const Candidate& candidate : candidates) waiting_.push_back(replayed(candidate));
+    for (const Candidate& candidate : candidates)
+      waiting_.push_back(replayed(candidate));
     std::vector<Choice> chosen;
     while (!waiting_.empty() && chosen.size() < most) {
       Choice choice = replayed(*take_best().candidate);
       const bool is_best = std::ranges::all_of(
           waiting_, [&](const Choice& other) { return other.saves_ns() <= choice.saves_ns(); });
-      if (choice.saves_ns() < kWorthALine * first_ns_) continue;
+      if (choice.saves_ns() < kWorthALine * first_ns_)
+        continue;
       if (!is_best) {
         waiting_.push_back(choice);
         continue;
       }
       add_interval(choice);
-      if (choice.after_high_ns >= choice.before_ns) continue;
+      if (choice.after_high_ns >= choice.before_ns)
+        continue;
       graph_ = changed(*choice.candidate, choice.candidate->parameter.expected);
       now_ns_ = choice.after_ns;
       chosen.push_back(choice);
@@ -159,7 +167,8 @@ class Selection {
   void add_interval(Choice& choice) const {
     const replay::Parameter& parameter = choice.candidate->parameter;
     for (const double end : {parameter.low, parameter.high}) {
-      if (end == parameter.expected) continue;
+      if (end == parameter.expected)
+        continue;
       const double after_ns = replayed_loop_ns(recording_, changed(*choice.candidate, end));
       choice.after_low_ns = std::min(choice.after_low_ns, after_ns);
       choice.after_high_ns = std::max(choice.after_high_ns, after_ns);
@@ -181,10 +190,12 @@ class Selection {
 /// How many threads are in the loop at once: what each of them saves, the run saves once.
 double side_by_side(const std::vector<Span>& loop) {
   analyze::Spans spans;
-  for (const Span& span : loop) spans.emplace_back(span.start_ns, span.end_ns);
+  for (const Span& span : loop)
+    spans.emplace_back(span.start_ns, span.end_ns);
   const auto sum_of = [](const analyze::Spans& all) {
     double sum_ns = 0;
-    for (const auto& [start_ns, end_ns] : all) sum_ns += static_cast<double>(end_ns - start_ns);
+    for (const auto& [start_ns, end_ns] : all)
+      sum_ns += static_cast<double>(end_ns - start_ns);
     return sum_ns;
   };
   const double together_ns = sum_of(spans);
@@ -198,7 +209,8 @@ std::optional<std::uint32_t> region_of(const model::Report& report,
   for (std::uint32_t region = 0; region < report.regions.size(); ++region) {
     const model::Region& candidate = report.regions[region];
     const bool is_aggregate = !candidate.process && !candidate.thread && !candidate.module;
-    if (is_aggregate && candidate.path == path) return region;
+    if (is_aggregate && candidate.path == path)
+      return region;
   }
   return std::nullopt;
 }
@@ -207,17 +219,21 @@ std::optional<std::uint32_t> region_of(const model::Report& report,
 std::string loop_takes(const Recording& recording) {
   if (const std::string steps = recording.steps_text(); !steps.empty())
     return fmt::format("all {} take", steps);
-  if (recording.loop_name().empty()) return "the program takes";
+  if (recording.loop_name().empty())
+    return "the program takes";
   const std::size_t instances = recording.loop().size();
-  if (instances == 1) return recording.loop_name() + " takes";
+  if (instances == 1)
+    return recording.loop_name() + " takes";
   return fmt::format("all {} instances of {} take", instances, recording.loop_name());
 }
 
 /// How much longer the loop is than the part of it that was replayed. A loop that is a range has
 /// its time in the report; steps that were found go on as the program's calls do.
-double loops_per_part(const Recording& recording, const model::Report& report,
+double loops_per_part(const Recording& recording,
+                      const model::Report& report,
                       double operations_per_part) {
-  if (operations_per_part <= 1) return 1;
+  if (operations_per_part <= 1)
+    return 1;
   const auto loop = region_of(report, {recording.loop_name()});
   if (!loop || !recording.steps_text().empty() || recording.loop_ns() <= 0)
     return operations_per_part;
@@ -255,9 +271,11 @@ class Lines {
 
  private:
   [[nodiscard]] Ids place_of_change(const Candidate& candidate) const {
-    if (candidate.remedy.captured.empty()) return candidate.remedy.operations();
+    if (candidate.remedy.captured.empty())
+      return candidate.remedy.operations();
     Ids captured;
-    for (const Instance& instance : recording_.instances()) append(captured, instance.works);
+    for (const Instance& instance : recording_.instances())
+      append(captured, instance.works);
     return captured;
   }
 
@@ -269,11 +287,13 @@ class Lines {
     verdict.saves_ns = of_run_ns(choice.saves_ns());
     verdict.saves_high_ns = of_run_ns(choice.before_ns - choice.after_low_ns);
     verdict.saves_low_ns = is_bound_ ? 0 : of_run_ns(choice.before_ns - choice.after_high_ns);
-    if (run_ns > 0) verdict.saves_share = *verdict.saves_ns / run_ns;
-    verdict.after = model::Outcome{"", std::nullopt, scale_ * choice.before_ns,
-                                   scale_ * choice.after_ns, is_bound_};
+    if (run_ns > 0)
+      verdict.saves_share = *verdict.saves_ns / run_ns;
+    verdict.after = model::Outcome{
+        "", std::nullopt, scale_ * choice.before_ns, scale_ * choice.after_ns, is_bound_};
     // Steps that are more than their ranges have no region.
-    if (!recording_.steps_text().empty()) return;
+    if (!recording_.steps_text().empty())
+      return;
     verdict.after->path = recording_.loop_name();
     verdict.after->region = region_of(report_, {recording_.loop_name()});
   }
@@ -287,14 +307,21 @@ class Lines {
     const double of_run = scale_ * saves_ns / report_.run.duration_ns;
     std::string shares = base::format_share(of_loop);
     constexpr double kSameShare = 0.95;
-    if (of_run < kSameShare * of_loop) shares += "; " + base::format_share(of_run) + " of the run";
+    if (of_run < kSameShare * of_loop)
+      shares += "; " + base::format_share(of_run) + " of the run";
     const std::string saving = is_bound_ ? "at most " + base::format_ns(saves_ns)
                                          : base::format_ns_interval(saves_ns, error_ns);
     const bool is_first = choice.before_ns >= first_ns;
     return fmt::format("{}; {}, {}{} {} instead of {}: saves {}{} ({})",
-                       choice.candidate->observation, cure.done, part_, loop_takes(recording_),
-                       base::format_ns(choice.after_ns), base::format_ns(choice.before_ns), saving,
-                       is_first ? "" : " more", shares);
+                       choice.candidate->observation,
+                       cure.done,
+                       part_,
+                       loop_takes(recording_),
+                       base::format_ns(choice.after_ns),
+                       base::format_ns(choice.before_ns),
+                       saving,
+                       is_first ? "" : " more",
+                       shares);
   }
 
   const Recording& recording_;
@@ -309,13 +336,15 @@ class Lines {
 
 std::string count_text(const Recording& recording, std::size_t count, std::string_view what) {
   const double each = per_instance(recording, count);
-  if (each < 1) return fmt::format("{} {}", count, what);
+  if (each < 1)
+    return fmt::format("{} {}", count, what);
   return fmt::format("{:.3g} {} per instance", each, what);
 }
 
 std::vector<Candidate> candidates_of(const Recording& recording) {
   Findings findings(recording);
-  for (Family* const find : kFamilies) find(recording, findings);
+  for (Family* const find : kFamilies)
+    find(recording, findings);
   std::vector<Candidate> candidates = findings.candidates();
   std::erase_if(candidates, [&](const Candidate& candidate) {
     return candidate.remedy.captured.empty() && !recording.goes_on(candidate.remedy.operations());
@@ -325,29 +354,38 @@ std::vector<Candidate> candidates_of(const Recording& recording) {
 
 namespace {
 
-void add_lines(const model::Session& session, const Machine& machine, double operations_per_part,
+void add_lines(const model::Session& session,
+               const Machine& machine,
+               double operations_per_part,
                model::Report& report) {
   constexpr std::size_t kMostLines = 5;
   const Recording recording(session, machine);
-  if (recording.loop().empty() || recording.instances().empty()) return;
+  if (recording.loop().empty() || recording.instances().empty())
+    return;
   const std::vector<Candidate> candidates = candidates_of(recording);
-  if (candidates.empty()) return;
+  if (candidates.empty())
+    return;
   const std::vector<Choice> choices = Selection(recording).choose(candidates, kMostLines);
   const Lines lines(recording, report, operations_per_part);
   for (const Choice& choice : choices)
     report.verdict.push_back(lines.line(choice, choices.front().before_ns));
 }
 
-void add_replayed(const model::Session& session, const Reference& reference,
-                  const std::string& device, const Limits& limits, model::Report& report) {
+void add_replayed(const model::Session& session,
+                  const Reference& reference,
+                  const std::string& device,
+                  const Limits& limits,
+                  model::Report& report) {
   const Machine machine = machine_of(session, reference, device);
   const std::size_t operations = count_operations(session);
-  if (operations <= limits.most_operations) return add_lines(session, machine, 1, report);
+  if (operations <= limits.most_operations)
+    return add_lines(session, machine, 1, report);
 
   const TimeWindow window = middle_of(session, limits.operations_of_part);
   const model::Session part = part_of(session, window);
   const std::size_t replayed = count_operations(part);
-  if (replayed == 0) return;
+  if (replayed == 0)
+    return;
   report.notes.push_back(fmt::format(
       "cures were looked for in {} of {} calls, kernels and copies, {} in the middle of the "
       "recording; savings are scaled to all of it",
@@ -359,9 +397,13 @@ void add_replayed(const model::Session& session, const Reference& reference,
 
 }  // namespace
 
-void add_cures(const model::Session& session, const Reference& reference, const std::string& device,
-               model::Report& report, const Limits& limits) {
-  if (has_timeline(session)) add_replayed(session, reference, device, limits, report);
+void add_cures(const model::Session& session,
+               const Reference& reference,
+               const std::string& device,
+               model::Report& report,
+               const Limits& limits) {
+  if (has_timeline(session))
+    add_replayed(session, reference, device, limits, report);
   add_guest_profiler(report);
 }
 

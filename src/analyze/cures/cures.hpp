@@ -25,7 +25,10 @@ struct Limits {
 /// first; where the session has no timeline of calls and GPU work, none but
 /// that of a profiler that the program runs (guest_profiler.hpp). The report has the regions
 /// that lines are about, and the run's length.
-void add_cures(const model::Session& session, const Reference& reference, const std::string& device,
-               model::Report& report, const Limits& limits = {});
+void add_cures(const model::Session& session,
+               const Reference& reference,
+               const std::string& device,
+               model::Report& report,
+               const Limits& limits = {});
 
 }  // namespace rangescope::analyze::cures

@@ -42,15 +42,19 @@ const Program kPrograms[] = {
        s.copy(kDeviceToHost, 4, kUs);
        s.wait();
      }},
-    {"frozen_gradients", [](Steps& s) { backward_pass(s, {.adds_others = true}); },
+    {"frozen_gradients",
+     [](Steps& s) { backward_pass(s, {.adds_others = true}); },
      [](Steps& s) {  // of several batches
        backward_pass(s, {.adds_first = true, .adds_others = true});
      }},
-    {"gathered_rows", [](Steps& s) { layers_of_gathered_rows(s, kManyRows_bytes); },
+    {"gathered_rows",
+     [](Steps& s) { layers_of_gathered_rows(s, kManyRows_bytes); },
      [](Steps& s) { layers_of_gathered_rows(s, kFewRows_bytes); }},
-    {"rows_selected_later", [](Steps& s) { layer_before_selection(s, kFewRows_bytes); },
+    {"rows_selected_later",
+     [](Steps& s) { layer_before_selection(s, kFewRows_bytes); },
      [](Steps& s) { layer_before_selection(s, kManyRows_bytes); }},
-    {"dense_gradients", [](Steps& s) { train_embedding(s, 8192); },
+    {"dense_gradients",
+     [](Steps& s) { train_embedding(s, 8192); },
      [](Steps& s) { train_embedding(s, kLarge); }},
     {"loop_over_samples",
      [](Steps& s) {
@@ -116,7 +120,8 @@ const Program kPrograms[] = {
          s.wait();
        });
      }},
-    {"pageable_copies", [](Steps& s) { s.pageable_copy(64 << 20, 8 * kMs); },
+    {"pageable_copies",
+     [](Steps& s) { s.pageable_copy(64 << 20, 8 * kMs); },
      [](Steps& s) { s.copy(kHostToDevice, 64 << 20, 8 * kMs); }},
     {"allocations",
      [](Steps& s) {
@@ -133,7 +138,8 @@ const Program kPrograms[] = {
        s.copy(kHostToDevice, 64 << 20, kMs);
      },
      [](Steps& s) {
-       if (s.step() == 0) s.call("cudaHostAlloc", 200 * kUs);
+       if (s.step() == 0)
+         s.call("cudaHostAlloc", 200 * kUs);
        s.copy(kHostToDevice, 64 << 20, kMs);
      }},
     {"recompilations",
@@ -150,12 +156,14 @@ const Program kPrograms[] = {
      }},
     {"graph_captures",
      [](Steps& s) {
-       if (s.step() % 2 == 1) capture(s);
+       if (s.step() % 2 == 1)
+         capture(s);
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      },
      [](Steps& s) {  // replays what it captured at its start
-       if (s.step() < 2) capture(s);
+       if (s.step() < 2)
+         capture(s);
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      }},
@@ -167,15 +175,16 @@ const Program kPrograms[] = {
        s.wait();
      },
      [](Steps& s) {  // profiles once, by a schedule
-       constexpr const char* kSchedule[] = {"", "",           "", "prepare_trace", "start_trace",
-                                            "", "stop_trace", ""};
+       constexpr const char* kSchedule[] = {
+           "", "", "", "prepare_trace", "start_trace", "", "stop_trace", ""};
        s.compute_in(kSchedule[s.step()], 2 * kMs, "/lib/torch/profiler/profiler.py");
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      }},
     {"checkpoints_in_loop",
      [](Steps& s) {
-       if (s.step() % 2 == 1) s.compute_in("save", 2 * kMs, "/lib/torch/serialization.py");
+       if (s.step() % 2 == 1)
+         s.compute_in("save", 2 * kMs, "/lib/torch/serialization.py");
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      },
@@ -262,7 +271,8 @@ const Program kPrograms[] = {
        s.kernel(kScatter, 3 * kUs, kSmall);
        s.kernel(kProduct, 47 * kUs, kLarge);
      }},
-    {"one_hot_loss", [](Steps& s) { one_hot_loss(s, kLogSoftmax); },
+    {"one_hot_loss",
+     [](Steps& s) { one_hot_loss(s, kLogSoftmax); },
      [](Steps& s) { one_hot_loss(s, kSoftmax); }},
     {"layout_conversions",
      [](Steps& s) {
@@ -292,7 +302,8 @@ const Program kPrograms[] = {
        s.kernel(kTanh, 39 * kUs, kLarge);
        s.kernel(kProduct, 90 * kUs, kLarge);
      }},
-    {"grown_cache", [](Steps& s) { s.kernel(kCat, (20 + s.step()) * kUs, kLarge); },
+    {"grown_cache",
+     [](Steps& s) { s.kernel(kCat, (20 + s.step()) * kUs, kLarge); },
      [](Steps& s) { s.kernel(kCat, 20 * kUs, kLarge); }},
     {"optimizer_one_by_one",
      [](Steps& s) {
@@ -305,11 +316,14 @@ const Program kPrograms[] = {
        s.kernel(kTanh, 90 * kUs, kLarge);
        s.kernel(kAdam, 90 * kUs, kLarge);
      }},
-    {"zeroing_one_by_one", [](Steps& s) { repeat(16, [&] { s.kernel(kFill, 2 * kUs, kSmall); }); },
+    {"zeroing_one_by_one",
+     [](Steps& s) { repeat(16, [&] { s.kernel(kFill, 2 * kUs, kSmall); }); },
      [](Steps& s) { repeat(15, [&] { s.kernel(kFill, 2 * kUs, kSmall); }); }},
-    {"clipping_one_by_one", [](Steps& s) { repeat(16, [&] { s.kernel(kNorm, 15 * kUs, 1); }); },
+    {"clipping_one_by_one",
+     [](Steps& s) { repeat(16, [&] { s.kernel(kNorm, 15 * kUs, 1); }); },
      [](Steps& s) { repeat(2, [&] { s.kernel(kNorm, 15 * kUs, 1); }); }},
-    {"tensors_one_by_one", [](Steps& s) { repeat(16, [&] { s.kernel(kAdd, 2 * kUs, kSmall); }); },
+    {"tensors_one_by_one",
+     [](Steps& s) { repeat(16, [&] { s.kernel(kAdd, 2 * kUs, kSmall); }); },
      [](Steps& s) {
        repeat(16, [&] {
          s.kernel(kAdd, 2 * kUs, kSmall);
@@ -319,9 +333,11 @@ const Program kPrograms[] = {
     {"products_one_by_one",
      [](Steps& s) { repeat(16, [&] { s.kernel(kProduct, 2 * kUs, kSmall); }); },
      [](Steps& s) { repeat(16, [&] { s.kernel(kProduct, 40 * kUs, kLarge); }); }},
-    {"fp32_products", [](Steps& s) { s.kernel(kFp32Product, kMs, 512); },
+    {"fp32_products",
+     [](Steps& s) { s.kernel(kFp32Product, kMs, 512); },
      [](Steps& s) { s.kernel(kProduct, kMs, 512); }},
-    {"unaligned_products", [](Steps& s) { s.kernel(kUnaligned, kMs, 512); },
+    {"unaligned_products",
+     [](Steps& s) { s.kernel(kUnaligned, kMs, 512); },
      [](Steps& s) { s.kernel(kProduct, kMs, 512); }},
     {"double_precision",
      [](Steps& s) {
@@ -330,7 +346,8 @@ const Program kPrograms[] = {
      },
      [](Steps& s) {  // a program of its own, and a kernel with an argument of type double
        s.kernel("void relax<double>(double*)", kMs, kLarge);
-       s.kernel("void at::native::pow_kernel<float, float>(at::TensorIteratorBase&, double)", kMs,
+       s.kernel("void at::native::pow_kernel<float, float>(at::TensorIteratorBase&, double)",
+                kMs,
                 kLarge);
      }},
 };
@@ -345,8 +362,9 @@ TEST_P(EachCure, MustNotApply) {
   EXPECT_FALSE(cures_in(Steps::run(GetParam().must_not)).contains(GetParam().cure));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cures, EachCure, ::testing::ValuesIn(kPrograms),
-                         [](const auto& program) { return std::string(program.param.cure); });
+INSTANTIATE_TEST_SUITE_P(Cures, EachCure, ::testing::ValuesIn(kPrograms), [](const auto& program) {
+  return std::string(program.param.cure);
+});
 
 TEST(CureCatalog, EachHasItsWordsAndItsTests) {
   for (const Cure& cure : catalog()) {

@@ -33,8 +33,11 @@ const model::KernelShape& shape_of(const Recording& recording, Id kernel) {
 
 /// What PyTorch launches between zeroing a table's gradient and adding up rows of it.
 bool lists_rows(const Recording& recording, Id kernel) {
-  constexpr std::string_view kParts[] = {"DeviceScan", "unique_by_key", "krn_partial",
-                                         "compute_num_of_partial_segments", "compute_grad_weight"};
+  constexpr std::string_view kParts[] = {"DeviceScan",
+                                         "unique_by_key",
+                                         "krn_partial",
+                                         "compute_num_of_partial_segments",
+                                         "compute_grad_weight"};
   return recording.has_role(kernel, Role::kSelection) ||
          std::ranges::any_of(
              kParts, [&](std::string_view part) { return recording.is_named(kernel, part); });
@@ -42,21 +45,27 @@ bool lists_rows(const Recording& recording, Id kernel) {
 
 /// The kernel that adds up rows has a thread for each element of each row of the batch.
 std::optional<TableGradient> table_gradient_from(const Recording& recording,
-                                                 const Instance& instance, std::size_t fill) {
+                                                 const Instance& instance,
+                                                 std::size_t fill) {
   const Id zeros = instance.kernels[fill];
-  if (!recording.has_role(zeros, Role::kFill)) return std::nullopt;
+  if (!recording.has_role(zeros, Role::kFill))
+    return std::nullopt;
   std::size_t last = fill + 1;
-  while (last < instance.kernels.size() && lists_rows(recording, instance.kernels[last])) ++last;
-  if (last >= instance.kernels.size()) return std::nullopt;
+  while (last < instance.kernels.size() && lists_rows(recording, instance.kernels[last]))
+    ++last;
+  if (last >= instance.kernels.size())
+    return std::nullopt;
   const Id sum = instance.kernels[last];
-  if (!recording.is_named(sum, "sum_and_scatter")) return std::nullopt;
+  if (!recording.is_named(sum, "sum_and_scatter"))
+    return std::nullopt;
   const model::KernelShape& shape = shape_of(recording, sum);
   return TableGradient{zeros, last, recording.elements(zeros), blocks_of(shape) * shape.block[0]};
 }
 
 /// An addition of the table's size: of the gradient that a layer has which shares its weights, or
 /// of those of batches before. A gradient that is dense anyway cannot be sparse.
-bool is_added_to_another(const Recording& recording, const Instance& instance,
+bool is_added_to_another(const Recording& recording,
+                         const Instance& instance,
                          const TableGradient& gradient) {
   return std::ranges::any_of(instance.kernels, [&](Id kernel) {
     return recording.is_named(kernel, "CUDAFunctor_add") &&
@@ -68,7 +77,8 @@ std::vector<TableGradient> table_gradients(const Recording& recording, const Ins
   std::vector<TableGradient> gradients;
   for (std::size_t index = 0; index < instance.kernels.size(); ++index) {
     const auto gradient = table_gradient_from(recording, instance, index);
-    if (!gradient) continue;
+    if (!gradient)
+      continue;
     index = gradient->last;
     const bool is_sparse = gradient->touched_elements <= kMostTouched * gradient->elements;
     if (is_sparse && !is_added_to_another(recording, instance, *gradient))
@@ -85,19 +95,22 @@ struct OptimizerPass {
 
 /// What an optimizer launches over all gradients; where its steps were not recorded, each kernel
 /// over lists of tensors is taken for its own. A step that was found may begin with it.
-std::vector<OptimizerPass> optimizer_passes(const Recording& recording, const ModuleCalls& modules,
+std::vector<OptimizerPass> optimizer_passes(const Recording& recording,
+                                            const ModuleCalls& modules,
                                             const Instance& instance) {
   std::map<std::uint32_t, OptimizerPass> by_name;
   for (const Id kernel : instance.kernels) {
     const bool is_of_optimizer =
         modules.empty() || modules.phase_of(kernel) == model::kOptimizerStep;
-    if (!is_of_optimizer || !recording.is_named(kernel, "multi_tensor_apply")) continue;
+    if (!is_of_optimizer || !recording.is_named(kernel, "multi_tensor_apply"))
+      continue;
     OptimizerPass& pass = by_name[recording.name_of(kernel)];
     pass.kernels.push_back(kernel);
     pass.elements += kMultiTensorChunk_elements * blocks_of(shape_of(recording, kernel));
   }
   std::vector<OptimizerPass> passes;
-  for (auto& [name, pass] : by_name) passes.push_back(std::move(pass));
+  for (auto& [name, pass] : by_name)
+    passes.push_back(std::move(pass));
   return passes;
 }
 
@@ -115,20 +128,24 @@ struct SparseGradients {
   double elements = 0, touched_elements = 0;
 };
 
-SparseGradients sparse_gradients(const Recording& recording, const ModuleCalls& modules,
+SparseGradients sparse_gradients(const Recording& recording,
+                                 const ModuleCalls& modules,
                                  const Instance& instance) {
   SparseGradients sparse;
-  if (clips_gradients(recording, instance)) return sparse;
+  if (clips_gradients(recording, instance))
+    return sparse;
   for (const TableGradient& gradient : table_gradients(recording, instance)) {
     sparse.zeros.push_back(gradient.zeros);
     sparse.elements += gradient.elements;
     sparse.touched_elements += gradient.touched_elements;
     ++sparse.tables;
   }
-  if (sparse.tables == 0) return sparse;
+  if (sparse.tables == 0)
+    return sparse;
   for (OptimizerPass& pass : optimizer_passes(recording, modules, instance)) {
     // A pass over fewer elements than the tables have is of something else.
-    if (pass.elements < sparse.elements) continue;
+    if (pass.elements < sparse.elements)
+      continue;
     const double left = pass.elements - sparse.elements + sparse.touched_elements;
     sparse.optimizer.push_back({std::move(pass.kernels), left / pass.elements});
   }
@@ -138,7 +155,8 @@ SparseGradients sparse_gradients(const Recording& recording, const ModuleCalls& 
 }  // namespace
 
 void find_dense_gradients(const Recording& recording, Findings& findings) {
-  if (!recording.has_steps()) return;
+  if (!recording.has_steps())
+    return;
   const ModuleCalls& modules = findings.modules();
   Candidate candidate{"dense_gradients", "", {}, {1, 1, 2}, {}};
   Ids works;
@@ -146,7 +164,8 @@ void find_dense_gradients(const Recording& recording, Findings& findings) {
   std::size_t tables = 0, with_tables = 0;
   for (const Instance& instance : recording.instances()) {
     SparseGradients sparse = sparse_gradients(recording, modules, instance);
-    if (sparse.optimizer.empty()) continue;
+    if (sparse.optimizer.empty())
+      continue;
     append(candidate.remedy.removed, sparse.zeros);
     append(works, sparse.zeros);
     for (Remedy::Reduction& reduction : sparse.optimizer) {
@@ -158,15 +177,18 @@ void find_dense_gradients(const Recording& recording, Findings& findings) {
     tables += sparse.tables;
     ++with_tables;
   }
-  if (2 * with_tables <= recording.instances().size()) return;
+  if (2 * with_tables <= recording.instances().size())
+    return;
   findings.claim(works);
   const auto elements_of_step =
       static_cast<std::int64_t>(elements / static_cast<double>(with_tables));
   candidate.observation = fmt::format(
       "an optimizer goes through embeddings of {} parameters, of which a step has gradients of {} "
       "at most ({} of {})",
-      base::format_count(elements_of_step), base::format_share(touched_elements / elements),
-      base::format_ns(recording.duration_ns(works)), base::format_ns(recording.kernel_ns()));
+      base::format_count(elements_of_step),
+      base::format_share(touched_elements / elements),
+      base::format_ns(recording.duration_ns(works)),
+      base::format_ns(recording.kernel_ns()));
   candidate.evidence = {{"tables", per_instance(recording, tables)},
                         {"touched_share", touched_elements / elements},
                         {"kernel_ns", recording.duration_ns(works)}};

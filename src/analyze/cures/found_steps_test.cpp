@@ -47,7 +47,8 @@ Steps run_as_module(Step step, int count = 8) {
   std::erase_if(session.ranges, [&](const model::Range& range) {
     return session.strings.view(range.name) == "loop";
   });
-  for (model::Range& range : session.ranges) range.module = true;
+  for (model::Range& range : session.ranges)
+    range.module = true;
   return steps;
 }
 
@@ -68,7 +69,8 @@ TEST(FoundSteps, AreWhatRepeatsWhereNoModuleIsKnown) {
   ASSERT_TRUE(recording.has_steps());
   EXPECT_EQ(recording.steps_text(), "8 steps that repeat");
   ASSERT_EQ(recording.instances().size(), 8u);
-  for (const Instance& instance : recording.instances()) EXPECT_EQ(instance.kernels.size(), 26u);
+  for (const Instance& instance : recording.instances())
+    EXPECT_EQ(instance.kernels.size(), 26u);
 }
 
 TEST(FoundSteps, AProgramThatIsAllLayersHasLayersAsSteps) {
@@ -103,7 +105,8 @@ TEST(FoundSteps, AreLessThanTheWholeOfWhatIsLaunchedOnlyOnce) {
 
 TEST(FoundSteps, LongFirstOnesAreWarmUp) {
   const Steps program = run_as_module([](Steps& s) {
-    if (s.step() < 2) s.compute(50 * kMs);
+    if (s.step() < 2)
+      s.compute(50 * kMs);
     run_decoder(s);
   });
   const Recording recording(program.session(), Machine{});
@@ -130,7 +133,8 @@ Steps run_with_ranges_that_only_launch(Step step, std::int64_t pause_ns) {
   std::erase_if(session.ranges, [&](const model::Range& range) {
     return session.strings.view(range.name) == "loop";
   });
-  for (model::Range& range : session.ranges) range.end_ns = range.start_ns + 100 * kUs;
+  for (model::Range& range : session.ranges)
+    range.end_ns = range.start_ns + 100 * kUs;
   return steps;
 }
 

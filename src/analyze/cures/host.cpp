@@ -13,12 +13,23 @@
 namespace rangescope::analyze::cures {
 namespace {
 
-constexpr std::string_view kDeviceAllocations[] = {"cudaMalloc",  "cudaFree",    "cuMemAlloc",
-                                                   "cuMemFree",   "cuMemMap",    "cuMemUnmap",
-                                                   "cuMemCreate", "cuMemRelease"};
-constexpr std::string_view kPinnedAllocations[] = {
-    "cudaHostAlloc",  "cudaMallocHost",   "cudaFreeHost",      "cuMemHostAlloc",    "cuMemFreeHost",
-    "cuMemAllocHost", "cudaHostRegister", "cuMemHostRegister", "cudaHostUnregister"};
+constexpr std::string_view kDeviceAllocations[] = {"cudaMalloc",
+                                                   "cudaFree",
+                                                   "cuMemAlloc",
+                                                   "cuMemFree",
+                                                   "cuMemMap",
+                                                   "cuMemUnmap",
+                                                   "cuMemCreate",
+                                                   "cuMemRelease"};
+constexpr std::string_view kPinnedAllocations[] = {"cudaHostAlloc",
+                                                   "cudaMallocHost",
+                                                   "cudaFreeHost",
+                                                   "cuMemHostAlloc",
+                                                   "cuMemFreeHost",
+                                                   "cuMemAllocHost",
+                                                   "cudaHostRegister",
+                                                   "cuMemHostRegister",
+                                                   "cudaHostUnregister"};
 
 bool begins_with_any(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::any_of(names,
@@ -44,7 +55,8 @@ Ids long_stretches(const Recording& recording, const Findings& findings) {
   for (const Instance& instance : recording.instances()) {
     for (const Id id : instance.calls) {
       const bool is_long = replay::is_long_stretch(recording.operation(id));
-      if (is_long && !findings.is_claimed(id)) stretches.push_back(id);
+      if (is_long && !findings.is_claimed(id))
+        stretches.push_back(id);
     }
   }
   return stretches;
@@ -56,7 +68,8 @@ Ids calls_named(const Recording& recording, Fits fits) {
   const auto add = [&](Id id) {
     const Kind kind = recording.operation(id).kind;
     const bool is_call = kind == Kind::kCall || kind == Kind::kWait;
-    if (is_call && fits(recording.call_name(id))) calls.push_back(id);
+    if (is_call && fits(recording.call_name(id)))
+      calls.push_back(id);
   };
   for (const Instance& instance : recording.instances()) {
     std::ranges::for_each(instance.calls, add);
@@ -65,20 +78,25 @@ Ids calls_named(const Recording& recording, Fits fits) {
   return calls;
 }
 
-void add_allocation_calls(const Recording& recording, Findings& findings, std::string_view cure,
+void add_allocation_calls(const Recording& recording,
+                          Findings& findings,
+                          std::string_view cure,
                           Ids calls) {
-  if (per_instance(recording, calls.size()) < 1) return;
+  if (per_instance(recording, calls.size()) < 1)
+    return;
   // In the first instances they are start-up.
   constexpr std::size_t kFewestInstances = 5;
   const std::size_t allocating = recording.count_instances_with(calls);
   const bool goes_on = !recording.has_steps() || (allocating >= kFewestInstances &&
                                                   2 * allocating >= recording.instances().size());
-  if (!goes_on) return;
+  if (!goes_on)
+    return;
   findings.claim(calls);
   Candidate candidate{
       cure,
       fmt::format("{:.3g} calls of {} and the like per instance ({} in all)",
-                  per_instance(recording, calls.size()), recording.call_name(calls.front()),
+                  per_instance(recording, calls.size()),
+                  recording.call_name(calls.front()),
                   base::format_ns(recording.duration_ns(calls))),
       {},
       {},
@@ -92,7 +110,8 @@ struct AllocationSamples {
 };
 
 /// Samples in the driver while no call that is recorded is open: it allocates, frees or maps.
-AllocationSamples allocation_samples(const Recording& recording, const StackSamples& samples,
+AllocationSamples allocation_samples(const Recording& recording,
+                                     const StackSamples& samples,
                                      const Ids& stretches) {
   AllocationSamples count;
   for (const Id stretch : stretches) {
@@ -100,10 +119,13 @@ AllocationSamples allocation_samples(const Recording& recording, const StackSamp
       ++count.all;
       const bool is_pinned = samples.has_function(stack, allocates_pinned);
       const bool is_device = samples.has_function(stack, allocates_on_device);
-      if (is_pinned) ++count.pinned;
-      if (is_device && !is_pinned) ++count.device;
+      if (is_pinned)
+        ++count.pinned;
+      if (is_device && !is_pinned)
+        ++count.device;
       const bool is_driver = !is_pinned && !is_device && samples.enters_kernel_from_driver(stack);
-      if (is_driver) ++count.driver;
+      if (is_driver)
+        ++count.driver;
     }
   }
   return count;
@@ -113,12 +135,14 @@ AllocationSamples allocation_samples(const Recording& recording, const StackSamp
 constexpr replay::Parameter kLeft{0.05, 0, 0.1};
 constexpr std::size_t kFewestSamples = 2;
 
-void find_sampled_allocations(const Recording& recording, const StackSamples& samples,
+void find_sampled_allocations(const Recording& recording,
+                              const StackSamples& samples,
                               Findings& findings) {
   Ids stretches = long_stretches(recording, findings);
   const AllocationSamples count = allocation_samples(recording, samples, stretches);
   const std::size_t allocating = count.device + count.pinned + count.driver;
-  if (allocating < kFewestSamples || 2 * allocating < count.all) return;
+  if (allocating < kFewestSamples || 2 * allocating < count.all)
+    return;
   const bool is_pinned = count.pinned > count.device + count.driver;
   const std::string_view cure = is_pinned ? "pinned_allocations" : "allocations";
   findings.claim(stretches);
@@ -126,7 +150,9 @@ void find_sampled_allocations(const Recording& recording, const StackSamples& sa
       cure,
       fmt::format(
           "the driver allocates and frees memory between calls ({} of {} samples, {} in all)",
-          allocating, count.all, base::format_ns(recording.duration_ns(stretches))),
+          allocating,
+          count.all,
+          base::format_ns(recording.duration_ns(stretches))),
       {},
       kLeft,
       {{"samples", static_cast<double>(count.all)},
@@ -139,8 +165,8 @@ void find_sampled_allocations(const Recording& recording, const StackSamples& sa
 // ---- Batches
 
 bool indexes(std::string_view function) {
-  constexpr std::string_view kIndexing[] = {"at::native::index", "index_select",
-                                            "THPVariable_getitem", "index_kernel"};
+  constexpr std::string_view kIndexing[] = {
+      "at::native::index", "index_select", "THPVariable_getitem", "index_kernel"};
   return std::ranges::any_of(kIndexing, [&](std::string_view part) {
     return function.find(part) != std::string_view::npos;
   });
@@ -154,21 +180,27 @@ bool pins(std::string_view function) {
 /// Of the samples of these stretches the share in which such a function is open; none where it is
 /// less than half, or nearly nothing was sampled.
 template <class Fits>
-std::optional<double> share_of_most(const Recording& recording, const StackSamples& samples,
-                                    const Ids& stretches, Fits fits) {
+std::optional<double> share_of_most(const Recording& recording,
+                                    const StackSamples& samples,
+                                    const Ids& stretches,
+                                    Fits fits) {
   std::size_t all = 0, fitting = 0;
   for (const Id stretch : stretches) {
     for (const std::uint32_t stack : samples.in(recording, stretch)) {
       ++all;
-      if (samples.has_function(stack, fits)) ++fitting;
+      if (samples.has_function(stack, fits))
+        ++fitting;
     }
   }
-  if (fitting < kFewestSamples || 2 * fitting < all) return std::nullopt;
+  if (fitting < kFewestSamples || 2 * fitting < all)
+    return std::nullopt;
   return static_cast<double>(fitting) / static_cast<double>(all);
 }
 
-void add_cpu_indexing(const Recording& recording, Findings& findings,
-                      const std::vector<Batch>& batches, const Ids& stretches) {
+void add_cpu_indexing(const Recording& recording,
+                      Findings& findings,
+                      const std::vector<Batch>& batches,
+                      const Ids& stretches) {
   // Rows are read and written on the GPU, at the memory's speed.
   const double bytes_per_s = recording.peaks()->memory_bytes_per_s / 2;
   Candidate candidate{"cpu_indexing",
@@ -187,7 +219,9 @@ void add_cpu_indexing(const Recording& recording, Findings& findings,
 }
 
 /// What is left of the stretches is what the samples show besides, within a tenth of them.
-void add_pinning(const Recording& recording, Findings& findings, Ids stretches,
+void add_pinning(const Recording& recording,
+                 Findings& findings,
+                 Ids stretches,
                  double pinning_share) {
   const double left = 1 - pinning_share;
   constexpr double kUncertain = 0.1;
@@ -222,30 +256,37 @@ void find_allocations(const Recording& recording, Findings& findings) {
     add_allocation_calls(recording, findings, "allocations", std::move(on_device));
   if (!pinned.empty())
     add_allocation_calls(recording, findings, "pinned_allocations", std::move(pinned));
-  if (are_recorded) return;
+  if (are_recorded)
+    return;
   const StackSamples& samples = findings.samples();
-  if (!samples.empty()) find_sampled_allocations(recording, samples, findings);
+  if (!samples.empty())
+    find_sampled_allocations(recording, samples, findings);
 }
 
 void find_batches_on_main_thread(const Recording& recording, Findings& findings) {
   std::vector<Batch> batches = batches_of(recording);
   std::erase_if(batches, [&](const Batch& batch) { return findings.is_claimed(batch.stretch); });
-  if (batches.size() < 2) return;
+  if (batches.size() < 2)
+    return;
   Ids stretches;
-  for (const Batch& batch : batches) stretches.push_back(batch.stretch);
+  for (const Batch& batch : batches)
+    stretches.push_back(batch.stretch);
   findings.claim(stretches);
   const StackSamples& samples = findings.samples();
   const bool has_memory = recording.peaks() != nullptr && recording.peaks()->memory_bytes_per_s > 0;
   if (has_memory && share_of_most(recording, samples, stretches, indexes))
     return add_cpu_indexing(recording, findings, batches, stretches);
   const auto pinning_share = share_of_most(recording, samples, stretches, pins);
-  if (pinning_share) return add_pinning(recording, findings, std::move(stretches), *pinning_share);
+  if (pinning_share)
+    return add_pinning(recording, findings, std::move(stretches), *pinning_share);
   const std::string function = samples.python_function(recording, stretches);
   const double stretch_ns = recording.duration_ns(stretches);
-  std::string observation = fmt::format(
-      "the launching thread makes {} ({} each)", base::counted(batches.size(), "batch", "batches"),
-      base::format_ns(stretch_ns / static_cast<double>(batches.size())));
-  if (!function.empty()) observation += ", in " + function;
+  std::string observation =
+      fmt::format("the launching thread makes {} ({} each)",
+                  base::counted(batches.size(), "batch", "batches"),
+                  base::format_ns(stretch_ns / static_cast<double>(batches.size())));
+  if (!function.empty())
+    observation += ", in " + function;
   const double busy_cpus = samples.busy_cpus(recording, stretches);
   Candidate candidate{"batches_on_main_thread",
                       std::move(observation),

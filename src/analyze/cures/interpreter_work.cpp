@@ -60,15 +60,18 @@ SampledWork work_of(const Recording& recording, Findings& findings, const Culpri
   for (std::size_t index = kStartUpInstances; index < instances.size(); ++index) {
     const std::size_t before = work.stretches.size();
     for (const Id id : instances[index].calls) {
-      if (!replay::is_long_stretch(recording.operation(id)) || findings.is_claimed(id)) continue;
+      if (!replay::is_long_stretch(recording.operation(id)) || findings.is_claimed(id))
+        continue;
       const auto [samples, at_places] =
           findings.samples().share_at(recording, {id}, culprit.places);
-      if (at_places == 0 || 2 * at_places < samples) continue;
+      if (at_places == 0 || 2 * at_places < samples)
+        continue;
       work.stretches.push_back(id);
       work.samples += samples;
       work.culprit_samples += at_places;
     }
-    if (work.stretches.size() == before) continue;
+    if (work.stretches.size() == before)
+      continue;
     ++work.instances;
     work.last_instance = index;
   }
@@ -83,20 +86,23 @@ bool goes_on(const Recording& recording, const Culprit& culprit, const SampledWo
 
 void find_culprit(const Recording& recording, Findings& findings, const Culprit& culprit) {
   SampledWork work = work_of(recording, findings, culprit);
-  if (!goes_on(recording, culprit, work)) return;
+  if (!goes_on(recording, culprit, work))
+    return;
   const double work_ns = recording.duration_ns(work.stretches);
   const double left =
       1 - static_cast<double>(work.culprit_samples) / static_cast<double>(work.samples);
   findings.claim(work.stretches);
-  Candidate candidate{
-      culprit.cure,
-      fmt::format("the launching thread {} in {} of {} instances ({} in all)", culprit.what,
-                  work.instances, recording.instances().size(), base::format_ns(work_ns)),
-      {},
-      {left, 0, std::min(1.0, left + 0.1)},
-      {{"instances", static_cast<double>(work.instances)},
-       {"samples", static_cast<double>(work.culprit_samples)},
-       {"stretch_ns", work_ns}}};
+  Candidate candidate{culprit.cure,
+                      fmt::format("the launching thread {} in {} of {} instances ({} in all)",
+                                  culprit.what,
+                                  work.instances,
+                                  recording.instances().size(),
+                                  base::format_ns(work_ns)),
+                      {},
+                      {left, 0, std::min(1.0, left + 0.1)},
+                      {{"instances", static_cast<double>(work.instances)},
+                       {"samples", static_cast<double>(work.culprit_samples)},
+                       {"stretch_ns", work_ns}}};
   candidate.remedy.shortened = std::move(work.stretches);
   findings.add(std::move(candidate));
 }
@@ -104,8 +110,10 @@ void find_culprit(const Recording& recording, Findings& findings, const Culprit&
 }  // namespace
 
 void find_interpreter_work(const Recording& recording, Findings& findings) {
-  if (!recording.has_steps() || findings.samples().empty()) return;
-  for (const Culprit& culprit : kCulprits) find_culprit(recording, findings, culprit);
+  if (!recording.has_steps() || findings.samples().empty())
+    return;
+  for (const Culprit& culprit : kCulprits)
+    find_culprit(recording, findings, culprit);
 }
 
 }  // namespace rangescope::analyze::cures

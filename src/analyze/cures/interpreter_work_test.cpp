@@ -45,7 +45,8 @@ TEST(InterpreterWork, CompilingAtTheStartOnlyIsWarmUp) {
     return finds(
         "recompilations",
         [=](Steps& s) {
-          if (s.step() <= last) s.compute_in("_compile", 2 * kMs, kCompiler);
+          if (s.step() <= last)
+            s.compute_in("_compile", 2 * kMs, kCompiler);
           train(s);
         },
         16);
@@ -61,17 +62,18 @@ TEST(InterpreterWork, ASecondShapeAndTheLastBatchAreNoRecompilations) {
       "recompilations",
       [](Steps& s) {
         const bool is_new_shape = s.step() == 0 || s.step() == 3 || s.step() == 15;
-        if (is_new_shape) s.compute_in("_compile", 2 * kMs, kCompiler);
+        if (is_new_shape)
+          s.compute_in("_compile", 2 * kMs, kCompiler);
         train(s);
       },
       16));
 }
 
 TEST(InterpreterWork, TheCodeThatACompiledStepCallsIsNoCompiler) {
-  for (const char* file :
-       {"/lib/torch/_dynamo/eval_frame.py",
-        "/lib/torch/_functorch/_aot_autograd/runtime_wrappers.py",
-        "/lib/torch/_inductor/output_code.py", "/lib/torch/_inductor/utils.py"}) {
+  for (const char* file : {"/lib/torch/_dynamo/eval_frame.py",
+                           "/lib/torch/_functorch/_aot_autograd/runtime_wrappers.py",
+                           "/lib/torch/_inductor/output_code.py",
+                           "/lib/torch/_inductor/utils.py"}) {
     EXPECT_FALSE(finds("recompilations", [=](Steps& s) {
       s.compute_in("run", 2 * kMs, file);
       train(s);
@@ -86,8 +88,10 @@ TEST(InterpreterWork, AProfilerThatIsOffInMostStepsIsNoLine) {
         "profiler_in_loop",
         [=](Steps& s) {
           const bool is_last = s.step() % steps == steps - 1;
-          if (is_last) s.compute_in("stop_trace", 400 * kUs, kFile);
-          if (!is_last) s.compute_in("step", 2 * kUs, kFile);
+          if (is_last)
+            s.compute_in("stop_trace", 400 * kUs, kFile);
+          if (!is_last)
+            s.compute_in("step", 2 * kUs, kFile);
           train(s);
         },
         200);
@@ -101,7 +105,8 @@ TEST(InterpreterWork, RareCheckpointsAreNoLine) {
     return has_line(
         "checkpoints_in_loop",
         [=](Steps& s) {
-          if (s.step() % steps == steps - 1) s.compute_in("save", 400 * kUs, kSerialization);
+          if (s.step() % steps == steps - 1)
+            s.compute_in("save", 400 * kUs, kSerialization);
           train(s);
         },
         200);
@@ -112,7 +117,8 @@ TEST(InterpreterWork, RareCheckpointsAreNoLine) {
 
 TEST(InterpreterWork, ACheckpointBehindTheLoopIsNotInIt) {
   EXPECT_FALSE(finds("checkpoints_in_loop", [](Steps& s) {
-    if (s.step() == 7) s.compute_in("save", 20 * kMs, kSerialization);
+    if (s.step() == 7)
+      s.compute_in("save", 20 * kMs, kSerialization);
     train(s);
   }));
 }

@@ -56,7 +56,8 @@ constexpr std::pair<std::string_view, Role> kRoles[] = {
 
 Role role_of(std::string_view name) {
   for (const auto& [part, role] : kRoles) {
-    if (name.find(part) != std::string_view::npos) return role;
+    if (name.find(part) != std::string_view::npos)
+      return role;
   }
   return Role::kOther;
 }
@@ -64,7 +65,8 @@ Role role_of(std::string_view name) {
 /// The number behind `before`, 0 where there is none.
 double number_behind(std::string_view name, std::string_view before) {
   std::size_t at = name.find(before);
-  if (at == std::string_view::npos) return 0;
+  if (at == std::string_view::npos)
+    return 0;
   double number = 0;
   for (at += before.size(); at < name.size() && std::isdigit(name[at]) != 0; ++at)
     number = 10 * number + (name[at] - '0');
@@ -75,22 +77,28 @@ double number_behind(std::string_view name, std::string_view before) {
 /// `elementwise_kernel<128, N>` N (PyTorch 2.11). PyTorch 2.5 and older took half as many.
 double elements_per_block(std::string_view name) {
   constexpr double kThreads = 128;
-  if (name.find("vectorized_elementwise_kernel") != std::string_view::npos) return 8 * kThreads;
-  if (name.find("unrolled_elementwise_kernel") != std::string_view::npos) return 4 * kThreads;
+  if (name.find("vectorized_elementwise_kernel") != std::string_view::npos)
+    return 8 * kThreads;
+  if (name.find("unrolled_elementwise_kernel") != std::string_view::npos)
+    return 4 * kThreads;
   return kThreads * number_behind(name, "elementwise_kernel<128, ");
 }
 
 double bytes_of_type(std::string_view name) {
-  if (has_any(name, {"double", "long", "complex<float>"})) return 8;
-  if (has_any(name, {"Half", "BFloat16", "half"})) return 2;
-  if (has_any(name, {"unsigned char", "bool", "signed char"})) return 1;
+  if (has_any(name, {"double", "long", "complex<float>"}))
+    return 8;
+  if (has_any(name, {"Half", "BFloat16", "half"}))
+    return 2;
+  if (has_any(name, {"unsigned char", "bool", "signed char"}))
+    return 1;
   return 4;
 }
 
 double tensors_of(std::string_view name) {
   for (const std::string_view array : {"array<char*, ", "Array<char*, "}) {
     const double count = number_behind(name, array);
-    if (count > 0) return count;
+    if (count > 0)
+      return count;
   }
   return 2;
 }

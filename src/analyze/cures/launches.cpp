@@ -20,7 +20,8 @@ constexpr double kDominates = 0.5;
 std::vector<std::uint64_t> signature_of(const Recording& recording, const Instance& instance) {
   std::vector<std::uint64_t> signature;
   for (const Id work : instance.works) {
-    if (!recording.is_kernel(work)) continue;
+    if (!recording.is_kernel(work))
+      continue;
     const model::Kernel& kernel = recording.session().kernels[recording.operation(work).source];
     signature.push_back((std::uint64_t{kernel.name} << 32U) | kernel.shape);
   }
@@ -62,7 +63,8 @@ double kernels_with_other_cures(const Recording& recording, const Findings& find
 double launching_ns(const Recording& recording, const Instance& instance) {
   double ns = 0;
   const auto add = [&](Id id) {
-    if (!replay::is_long_stretch(recording.operation(id))) ns += recording.duration_ns(id);
+    if (!replay::is_long_stretch(recording.operation(id)))
+      ns += recording.duration_ns(id);
   };
   std::ranges::for_each(instance.calls, add);
   std::ranges::for_each(instance.helper_calls, add);
@@ -72,10 +74,12 @@ double launching_ns(const Recording& recording, const Instance& instance) {
 }  // namespace
 
 void find_launches(const Recording& recording, Findings& findings) {
-  if (!recording.has_steps() || recording.instances().size() < 3) return;
+  if (!recording.has_steps() || recording.instances().size() < 3)
+    return;
   const Instance& middle = recording.instances()[recording.instances().size() / 2];
   const auto signature = signature_of(recording, middle);
-  if (signature.size() < kFewestLaunches) return;
+  if (signature.size() < kFewestLaunches)
+    return;
   if (2 * kernels_with_other_cures(recording, findings) >= static_cast<double>(signature.size()))
     return;
   Candidate candidate{"cuda_graph", "", {}, {0, 0, 1}, {}};
@@ -83,8 +87,10 @@ void find_launches(const Recording& recording, Findings& findings) {
       static_cast<std::int64_t>(recording.costs().graph_launch_ns.expected);
   double launch_ns = 0, wall_ns = 0, busy_ns = 0;
   for (const Instance& instance : recording.instances()) {
-    if (forbids_capture(recording, instance)) continue;
-    if (signature_of(recording, instance) != signature) continue;
+    if (forbids_capture(recording, instance))
+      continue;
+    if (signature_of(recording, instance) != signature)
+      continue;
     candidate.remedy.captured.push_back({instance.span, instance.helpers});
     launch_ns += launching_ns(recording, instance);
     busy_ns += recording.duration_ns(instance.works);
@@ -93,10 +99,13 @@ void find_launches(const Recording& recording, Findings& findings) {
   const auto captured = static_cast<double>(candidate.remedy.captured.size());
   const bool are_alike =
       captured >= kMostOfInstances * static_cast<double>(recording.instances().size());
-  if (!are_alike || launch_ns < kDominates * wall_ns || busy_ns >= launch_ns) return;
-  candidate.observation = fmt::format(
-      "launch-bound: {} kernels per instance take {}, launching them {}", signature.size(),
-      base::format_ns(busy_ns / captured), base::format_ns(launch_ns / captured));
+  if (!are_alike || launch_ns < kDominates * wall_ns || busy_ns >= launch_ns)
+    return;
+  candidate.observation =
+      fmt::format("launch-bound: {} kernels per instance take {}, launching them {}",
+                  signature.size(),
+                  base::format_ns(busy_ns / captured),
+                  base::format_ns(launch_ns / captured));
   candidate.evidence = {{"kernels_per_instance", static_cast<double>(signature.size())},
                         {"launch_ns", launch_ns},
                         {"kernel_ns", busy_ns}};

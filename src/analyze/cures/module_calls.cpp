@@ -20,7 +20,8 @@ std::vector<Launched> launched_works(const Recording& recording) {
   for (const Instance& instance : recording.instances()) {
     for (const Id work : instance.works) {
       const Id call = replay::launch_of(recording.graph(), work);
-      if (call == model::kNone) continue;
+      if (call == model::kNone)
+        continue;
       const Operation& operation = recording.operation(call);
       const Id thread = recording.graph().lanes[operation.lane].thread;
       launched.push_back({thread, operation.start_ns, work});
@@ -47,7 +48,8 @@ class OpenRanges {
       const model::Range& range = session_.ranges[index];
       return range.thread != thread || range.end_ns <= at_ns;
     };
-    while (!ranges_.empty() && is_over(ranges_.back())) ranges_.pop_back();
+    while (!ranges_.empty() && is_over(ranges_.back()))
+      ranges_.pop_back();
   }
   [[nodiscard]] const std::vector<std::uint32_t>& all() const { return ranges_; }
 
@@ -64,7 +66,8 @@ std::vector<std::uint32_t> ranges_of_modules(const model::Session& session) {
     const model::Range& range = session.ranges[index];
     const bool is_module =
         range.module || session.strings.view(session.domains[range.domain].name) == "nn.Module";
-    if (is_module && range.end_ns != model::kOpen) ranges.push_back(index);
+    if (is_module && range.end_ns != model::kOpen)
+      ranges.push_back(index);
   }
   std::ranges::stable_sort(ranges, {}, [&](std::uint32_t index) {
     const model::Range& range = session.ranges[index];
@@ -80,18 +83,21 @@ ModuleCalls::ModuleCalls(const Recording& recording)
       is_in_backward_pass_(recording.graph().size()) {
   const std::vector<std::uint32_t> ranges = ranges_of_modules(session_);
   is_empty_ = ranges.empty();
-  if (is_empty_) return;
+  if (is_empty_)
+    return;
   OpenRanges open(session_);
   auto next = ranges.begin();
   for (const Launched& launch : launched_works(recording)) {
     const std::tuple called(launch.thread, launch.called_ns);
     for (; next != ranges.end(); ++next) {
       const model::Range& range = session_.ranges[*next];
-      if (std::tuple(range.thread, range.start_ns) > called) break;
+      if (std::tuple(range.thread, range.start_ns) > called)
+        break;
       open.open(*next);
     }
     open.close_until(launch.thread, launch.called_ns);
-    if (open.all().empty()) continue;
+    if (open.all().empty())
+      continue;
     names_[launch.work] = session_.ranges[open.all().back()].name;
     phases_[launch.work] = session_.ranges[open.all().front()].name;
     is_in_backward_pass_[launch.work] = phase_of(launch.work) == model::kBackward;
@@ -101,7 +107,8 @@ ModuleCalls::ModuleCalls(const Recording& recording)
 std::string_view ModuleCalls::class_of(Id work) const {
   const std::string_view name = session_.strings.view(names_[work]);
   const std::size_t before = name.rfind(" (");
-  if (before == std::string_view::npos || !name.ends_with(')')) return {};
+  if (before == std::string_view::npos || !name.ends_with(')'))
+    return {};
   return name.substr(before + 2, name.size() - before - 3);
 }
 

@@ -22,7 +22,8 @@ template <class Fits>
 std::vector<Ids> segments_of(const Recording& recording, const Instance& instance, Fits fits) {
   std::vector<Ids> segments(1);
   for (const Id work : instance.works) {
-    if (recording.operation(work).kind == Kind::kMemset) continue;
+    if (recording.operation(work).kind == Kind::kMemset)
+      continue;
     if (fits(work)) {
       segments.back().push_back(work);
     } else if (!segments.back().empty()) {
@@ -33,7 +34,8 @@ std::vector<Ids> segments_of(const Recording& recording, const Instance& instanc
 }
 
 bool is_of_one_tensor(const Recording& recording, const Findings& findings, Id work) {
-  if (!recording.is_kernel(work) || findings.is_claimed(work)) return false;
+  if (!recording.is_kernel(work) || findings.is_claimed(work))
+    return false;
   const Role role = recording.traits(work).role;
   const bool fits = role == Role::kPointwise || role == Role::kFill || role == Role::kCopy ||
                     role == Role::kReduction;
@@ -64,17 +66,20 @@ Ids launching_operations(const Recording& recording, const Repetition& run) {
   Ids operations;
   for (const Id kernel : run.kernels) {
     const Id call = replay::launch_of(recording.graph(), kernel);
-    if (call == model::kNone) continue;
+    if (call == model::kNone)
+      continue;
     operations.push_back(call);
     const Id before = recording.graph().find_dependency(call, replay::Reason::kOrder);
-    if (before != model::kNone) operations.push_back(before);
+    if (before != model::kNone)
+      operations.push_back(before);
   }
   return operations;
 }
 
 /// Names of kernels tell Adam alone. SGD's are additions like any others, but the thread that
 /// launches them is seen in torch.optim.
-bool is_launched_by_optimizer(const Recording& recording, Findings& findings,
+bool is_launched_by_optimizer(const Recording& recording,
+                              Findings& findings,
                               const Repetition& run) {
   constexpr CodePlace kOptimizers[] = {{"torch/optim/", ""}};
   const auto [samples, in_optimizer] =
@@ -87,11 +92,14 @@ List list_of(const Recording& recording, Findings& findings, const Repetition& r
   for (const Id kernel : run.kernels.first(run.pattern)) {
     const bool is_of_adam =
         recording.is_named(kernel, "addcdiv") || recording.is_named(kernel, "addcmul");
-    if (is_of_adam) return List::kOptimizer;
-    if (recording.is_named(kernel, "NormTwoOps")) return List::kClipping;
+    if (is_of_adam)
+      return List::kOptimizer;
+    if (recording.is_named(kernel, "NormTwoOps"))
+      return List::kClipping;
     all_fill = all_fill && recording.has_role(kernel, Role::kFill);
   }
-  if (all_fill) return List::kZeroing;
+  if (all_fill)
+    return List::kZeroing;
   return is_launched_by_optimizer(recording, findings, run) ? List::kOptimizer : List::kOther;
 }
 
@@ -112,8 +120,8 @@ void fuse_run(const Recording& recording, const Repetition& run, List list, Reme
   }
 }
 
-constexpr std::string_view kCureOfList[] = {"optimizer_one_by_one", "zeroing_one_by_one",
-                                            "clipping_one_by_one", "tensors_one_by_one"};
+constexpr std::string_view kCureOfList[] = {
+    "optimizer_one_by_one", "zeroing_one_by_one", "clipping_one_by_one", "tensors_one_by_one"};
 
 /// What a run of norms is for: the products with the factor that follow it belong to it.
 List joined(List list, List before) {
@@ -123,7 +131,8 @@ List joined(List list, List before) {
 }  // namespace
 
 void find_tensor_by_tensor(const Recording& recording, Findings& findings) {
-  if (!recording.has_steps()) return;
+  if (!recording.has_steps())
+    return;
   std::vector<Candidate> candidates;
   for (const std::string_view cure : kCureOfList)
     candidates.push_back({cure, "", {}, kMemoryShare, {}});
@@ -143,7 +152,8 @@ void find_tensor_by_tensor(const Recording& recording, Findings& findings) {
     }
   }
   for (std::size_t list = 0; list < candidates.size(); ++list) {
-    if (kernels[list] == 0) continue;
+    if (kernels[list] == 0)
+      continue;
     Candidate& candidate = candidates[list];
     candidate.observation =
         fmt::format("{:.4g} small kernels per instance, tensor by tensor ({} each)",
@@ -157,7 +167,8 @@ void find_tensor_by_tensor(const Recording& recording, Findings& findings) {
 }
 
 void find_products_one_by_one(const Recording& recording, Findings& findings) {
-  if (!recording.has_steps()) return;
+  if (!recording.has_steps())
+    return;
   Candidate candidate{"products_one_by_one", "", {}, kBatched, {}};
   constexpr double kLeavesRoom = 0.5, kShort_ns = 5'000;
   const auto is_small = [&](Id product) {
@@ -180,7 +191,8 @@ void find_products_one_by_one(const Recording& recording, Findings& findings) {
       }
     }
   }
-  if (products == 0) return;
+  if (products == 0)
+    return;
   candidate.observation =
       fmt::format("{:.4g} equal small products per instance in a row ({} each)",
                   per_instance(recording, products),

@@ -16,8 +16,10 @@ bool holds(const TimeWindow& window, std::int64_t moment_ns) {
 enum class Overlap { kNone, kWhole, kCutLoop, kCutStep };
 
 Overlap overlap_of(const model::Range& range, const TimeWindow& window) {
-  if (range.end_ns < window.start_ns || range.start_ns > window.end_ns) return Overlap::kNone;
-  if (holds(window, range.start_ns) && holds(window, range.end_ns)) return Overlap::kWhole;
+  if (range.end_ns < window.start_ns || range.start_ns > window.end_ns)
+    return Overlap::kNone;
+  if (holds(window, range.start_ns) && holds(window, range.end_ns))
+    return Overlap::kWhole;
   const std::int64_t start_ns = std::max(range.start_ns, window.start_ns);
   const std::int64_t end_ns = std::min(range.end_ns, window.end_ns);
   const bool covers_half = 2 * (end_ns - start_ns) >= window.end_ns - window.start_ns;
@@ -61,7 +63,8 @@ class Part {
     index_in_part_.assign(whole_.launches.size(), kNone);
     for (std::size_t index = 0; index < whole_.launches.size(); ++index) {
       const model::Launch& launch = whole_.launches[index];
-      if (!holds(window_, launch.start_ns)) continue;
+      if (!holds(window_, launch.start_ns))
+        continue;
       index_in_part_[index] = static_cast<std::uint32_t>(part_.launches.size());
       part_.launches.push_back(launch);
     }
@@ -74,7 +77,8 @@ class Part {
     copy_launched(whole_.graph_launches, part_.graph_launches);
     copy_launched(whole_.synchronizations, part_.synchronizations);
     for (const model::EventCall& call : whole_.event_calls) {
-      if (call.launch == kNone || index_in_part_[call.launch] == kNone) continue;
+      if (call.launch == kNone || index_in_part_[call.launch] == kNone)
+        continue;
       part_.event_calls.push_back(call);
       part_.event_calls.back().launch = index_in_part_[call.launch];
     }
@@ -87,9 +91,11 @@ class Part {
       const bool has_call = work.launch != kNone;
       const bool is_inside =
           has_call ? index_in_part_[work.launch] != kNone : holds(window_, work.start_ns);
-      if (!is_inside) continue;
+      if (!is_inside)
+        continue;
       into.push_back(work);
-      if (has_call) into.back().launch = index_in_part_[work.launch];
+      if (has_call)
+        into.back().launch = index_in_part_[work.launch];
     }
   }
 
@@ -100,7 +106,8 @@ class Part {
       const TimeWindow& inside = whole_steps[range.thread];
       const bool is_whole = overlap == Overlap::kWhole && holds(inside, range.start_ns) &&
                             holds(inside, range.end_ns);
-      if (!is_whole && overlap != Overlap::kCutLoop) continue;
+      if (!is_whole && overlap != Overlap::kCutLoop)
+        continue;
       part_.ranges.push_back(range);
       model::Range& copied = part_.ranges.back();
       copied.attributes = kNone;
@@ -113,7 +120,8 @@ class Part {
   [[nodiscard]] std::vector<TimeWindow> windows_of_whole_steps() const {
     std::vector<TimeWindow> windows(whole_.threads.size(), window_);
     for (const model::Range& range : whole_.ranges) {
-      if (overlap_of(range, window_) != Overlap::kCutStep) continue;
+      if (overlap_of(range, window_) != Overlap::kCutStep)
+        continue;
       TimeWindow& inside = windows[range.thread];
       if (range.start_ns < window_.start_ns)
         inside.start_ns = std::max(inside.start_ns, range.end_ns);
@@ -139,7 +147,8 @@ class Part {
   void copy_allocations() {
     part_.allocators.allocators = whole_.allocators.allocators;
     for (const model::Allocation& allocation : whole_.allocators.allocations) {
-      if (allocation.older || !holds(window_, allocation.start_ns)) continue;
+      if (allocation.older || !holds(window_, allocation.start_ns))
+        continue;
       part_.allocators.allocations.push_back(allocation);
       part_.allocators.allocations.back().stack = kNone;
     }
@@ -161,8 +170,10 @@ std::size_t count_operations(const model::Session& session) {
 TimeWindow middle_of(const model::Session& session, std::size_t operations) {
   std::vector<std::int64_t> starts_ns;
   starts_ns.reserve(session.launches.size());
-  for (const model::Launch& launch : session.launches) starts_ns.push_back(launch.start_ns);
-  if (starts_ns.empty()) return {session.begin_ns, session.end_ns};
+  for (const model::Launch& launch : session.launches)
+    starts_ns.push_back(launch.start_ns);
+  if (starts_ns.empty())
+    return {session.begin_ns, session.end_ns};
   const double share = std::min(
       1.0, static_cast<double>(operations) / static_cast<double>(count_operations(session)));
   const auto calls = static_cast<double>(starts_ns.size());

@@ -36,8 +36,8 @@ TEST(CureLines, OfALargeSessionAPartIsReplayedAndScaled) {
   ASSERT_FALSE(whole.verdict.empty());
   ASSERT_FALSE(part.verdict.empty());
   EXPECT_EQ(part.verdict[0].cure, whole.verdict[0].cure);
-  EXPECT_NEAR(*part.verdict[0].saves_ns, *whole.verdict[0].saves_ns,
-              0.1 * *whole.verdict[0].saves_ns);
+  EXPECT_NEAR(
+      *part.verdict[0].saves_ns, *whole.verdict[0].saves_ns, 0.1 * *whole.verdict[0].saves_ns);
   EXPECT_NE(part.verdict[0].text.find("in the part that was replayed"), std::string::npos);
   EXPECT_TRUE(whole.notes.empty());
   ASSERT_EQ(part.notes.size(), 1u);

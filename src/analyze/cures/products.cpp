@@ -18,7 +18,9 @@ double peak(const model::Peaks& peaks, const char* precision) {
 }
 
 std::string count_and_time(const Recording& recording, const Ids& kernels, const char* what) {
-  return fmt::format("{} {} take {} of {}", kernels.size(), what,
+  return fmt::format("{} {} take {} of {}",
+                     kernels.size(),
+                     what,
                      base::format_ns(recording.duration_ns(kernels)),
                      base::format_ns(recording.kernel_ns()));
 }
@@ -44,7 +46,8 @@ std::vector<bool> is_copied_for_doubles(const Recording& recording) {
   Id copy = model::kNone;
   double doubles_ns = 0, others_ns = 0;
   const auto finish = [&] {
-    if (copy != model::kNone) is_for_doubles[copy] = doubles_ns > others_ns;
+    if (copy != model::kNone)
+      is_for_doubles[copy] = doubles_ns > others_ns;
     doubles_ns = others_ns = 0;
   };
   for (const Instance& instance : recording.instances()) {
@@ -53,7 +56,8 @@ std::vector<bool> is_copied_for_doubles(const Recording& recording) {
         finish();
         copy = work;
       }
-      if (!recording.is_kernel(work)) continue;
+      if (!recording.is_kernel(work))
+        continue;
       double& sum_ns = recording.traits(work).is_double ? doubles_ns : others_ns;
       sum_ns += recording.duration_ns(work);
     }
@@ -67,27 +71,33 @@ DoubleBatches double_batches(const Recording& recording, const StackSamples& sam
   std::size_t all = 0, looping = 0;
   const std::vector<bool> is_for_doubles = is_copied_for_doubles(recording);
   for (const Batch& batch : batches_of(recording)) {
-    if (!is_for_doubles[batch.copy]) continue;
+    if (!is_for_doubles[batch.copy])
+      continue;
     doubles.stretches.push_back(batch.stretch);
     doubles.copies.push_back(batch.copy);
     for (const std::uint32_t stack : samples.in(recording, batch.stretch)) {
       ++all;
-      if (samples.has_function(stack, loops_over_doubles)) ++looping;
+      if (samples.has_function(stack, loops_over_doubles))
+        ++looping;
     }
   }
-  if (all > 0) doubles.share = static_cast<double>(looping) / static_cast<double>(all);
+  if (all > 0)
+    doubles.share = static_cast<double>(looping) / static_cast<double>(all);
   return doubles;
 }
 
 }  // namespace
 
 void find_fp32_products(const Recording& recording, Findings& findings) {
-  if (recording.peaks() == nullptr) return;
+  if (recording.peaks() == nullptr)
+    return;
   const double fp32 = peak(*recording.peaks(), "fp32");
   const double tf32 = peak(*recording.peaks(), "tensor_tf32");
-  if (!(fp32 > 0) || tf32 <= fp32) return;
+  if (!(fp32 > 0) || tf32 <= fp32)
+    return;
   const Ids products = kernels_with(recording, &KernelTraits::on_fp32_units);
-  if (products.empty()) return;
+  if (products.empty())
+    return;
   // A small product does not come as near to the tensor cores' peak as to that of the FP32 units.
   constexpr double kFartherFromPeak = 1.5;
   const double factor = fp32 / tf32;
@@ -104,7 +114,8 @@ void find_fp32_products(const Recording& recording, Findings& findings) {
 
 void find_unaligned_products(const Recording& recording, Findings& findings) {
   const Ids products = kernels_with(recording, &KernelTraits::is_unaligned);
-  if (products.empty()) return;
+  if (products.empty())
+    return;
   // 154 TFLOP/s of kernels with loads of single elements, 650 to 820 of aligned ones (H100).
   constexpr replay::Parameter kOfUnaligned{0.2, 0.15, 0.4};
   Candidate candidate{"unaligned_products",
@@ -123,7 +134,8 @@ void find_doubles(const Recording& recording, Findings& findings) {
   const Ids doubles = kernels_with(recording, &KernelTraits::is_double);
   const bool is_of_pytorch = std::ranges::any_of(
       doubles, [&](Id kernel) { return recording.is_named(kernel, "at::native"); });
-  if (!is_of_pytorch) return;
+  if (!is_of_pytorch)
+    return;
   // Half the bytes, at best. All kernels of a feature extractor, an FFT and a product among them,
   // took 0.59 times as long (PyTorch 2.11, H100).
   constexpr replay::Parameter kOfDouble{0.58, 0.5, 0.8};

@@ -20,12 +20,14 @@ inline std::set<std::string> cures_in(const Steps& steps) {
   const Machine machine{&peaks, peaks.host_link_bytes_per_s, replay_costs()};
   const Recording recording(steps.session(), machine);
   std::set<std::string> cures;
-  for (const Candidate& candidate : candidates_of(recording)) cures.emplace(candidate.cure);
+  for (const Candidate& candidate : candidates_of(recording))
+    cures.emplace(candidate.cure);
   return cures;
 }
 
 inline void repeat(int times, const auto& action) {
-  for (int time = 0; time < times; ++time) action();
+  for (int time = 0; time < times; ++time)
+    action();
 }
 
 inline void capture(Steps& s) {
@@ -46,7 +48,8 @@ inline void backward_of_layer(Steps& s, const char* name, bool adds, std::int64_
     s.kernel(kProduct, 50 * kUs, 512);
     s.compute(pause_ns);
     s.kernel(kProduct, 50 * kUs, 512);
-    if (!adds) return;
+    if (!adds)
+      return;
     s.kernel(kAdd, 2 * kUs, kSmall);
     s.kernel(kAdd, 9 * kUs, kLarge);
   });
@@ -71,7 +74,8 @@ inline void linear_layer(Steps& s, const char* name, std::int64_t product_ns) {
 }
 
 /// Rows are gathered, two layers work on them, and their gradients are added to those of the rows.
-inline void layers_of_gathered_rows(Steps& s, std::uint64_t gathered_bytes,
+inline void layers_of_gathered_rows(Steps& s,
+                                    std::uint64_t gathered_bytes,
                                     bool adds_between = false) {
   s.allocate(gathered_bytes);
   s.kernel(kGather, 500 * kUs, kLarge);
@@ -80,7 +84,8 @@ inline void layers_of_gathered_rows(Steps& s, std::uint64_t gathered_bytes,
   s.on_other_thread([&] {
     s.in_module("backward", [&] {
       linear_layer(s, "message.1 (Linear)", 600 * kUs);
-      if (adds_between) s.kernel(kAdd, 100 * kUs, kLarge);
+      if (adds_between)
+        s.kernel(kAdd, 100 * kUs, kLarge);
       linear_layer(s, "message.0 (Linear)", 600 * kUs);
       s.allocate(kFewRows_bytes);
       s.kernel(kFill, 10 * kUs, kLarge);
@@ -92,7 +97,8 @@ inline void layers_of_gathered_rows(Steps& s, std::uint64_t gathered_bytes,
 
 /// A layer works on all rows, of which a mask selects some; behind their gradients follow the
 /// layer's, as far as it is this layer whose rows were selected.
-inline void layer_before_selection(Steps& s, std::uint64_t selected_bytes,
+inline void layer_before_selection(Steps& s,
+                                   std::uint64_t selected_bytes,
                                    bool is_of_layer = true) {
   linear_layer(s, "decoder (Linear)", 2 * kMs);
   s.kernel(kSelect, 3 * kUs, kSmall);
@@ -106,7 +112,8 @@ inline void layer_before_selection(Steps& s, std::uint64_t selected_bytes,
       s.kernel(kFill, 300 * kUs, kLarge);
       s.kernel(kSelect, 3 * kUs, kSmall);
       s.kernel(kAddSelectedRows, 200 * kUs, kLarge);
-      if (!is_of_layer) linear_layer(s, "other (Linear)", 100 * kUs);
+      if (!is_of_layer)
+        linear_layer(s, "other (Linear)", 100 * kUs);
       linear_layer(s, "decoder (Linear)", 4 * kMs);
     });
   });
@@ -129,7 +136,8 @@ inline void stack(Steps& s, std::uint32_t tensors) {
   constexpr std::uint32_t kBlocksOfEach = 37;
   s.kernel(kCat, 5 * kUs, kBlocksOfEach);
   for (model::KernelShape& shape : s.session().kernel_shapes) {
-    if (shape.grid[0] == kBlocksOfEach) shape.grid[1] = tensors;
+    if (shape.grid[0] == kBlocksOfEach)
+      shape.grid[1] = tensors;
   }
 }
 
@@ -137,7 +145,8 @@ inline void stack(Steps& s, std::uint32_t tensors) {
 inline void augment_samples(Steps& s, bool flips, std::uint32_t stacked) {
   s.kernel(kProduct, 90 * kUs, 512);
   for (int sample = 0; sample < 16; ++sample) {
-    if (flips && sample % 3 == 1) s.kernel(kIndex, 2 * kUs, kSmall);
+    if (flips && sample % 3 == 1)
+      s.kernel(kIndex, 2 * kUs, kSmall);
     s.kernel(kMul, 2 * kUs, kSmall);
     s.compute(100 * kUs);
     s.kernel(kAdd, 2 * kUs, kSmall);
@@ -161,7 +170,8 @@ inline double saved_share(const Steps& steps, std::string_view cure) {
   report.run.duration_ns = 1e9;
   add_cures(steps.session(), reference(), "", report);
   for (const model::Verdict& line : report.verdict) {
-    if (line.cure == cure) return *line.saves_ns / line.after->before_ns;
+    if (line.cure == cure)
+      return *line.saves_ns / line.after->before_ns;
   }
   return 0;
 }

@@ -30,9 +30,11 @@ std::vector<KernelTraits> traits_of_all(const model::Session& session) {
 std::vector<Ids> works_by_call(const replay::Graph& graph) {
   std::vector<Ids> works(graph.size());
   for (Id id = 0; id < graph.size(); ++id) {
-    if (!replay::is_gpu_work(graph.operations[id].kind)) continue;
+    if (!replay::is_gpu_work(graph.operations[id].kind))
+      continue;
     const Id call = replay::launch_of(graph, id);
-    if (call != model::kNone) works[call].push_back(id);
+    if (call != model::kNone)
+      works[call].push_back(id);
   }
   return works;
 }
@@ -48,7 +50,8 @@ class RunningInstances {
       : session_(session), instances_(instances) {
     for (std::uint32_t index = 0; index < instances.size(); ++index)
       by_thread_[instances[index].span.thread].push_back(index);
-    for (auto& [thread, indexes] : by_thread_) std::ranges::stable_sort(indexes, {}, start_of());
+    for (auto& [thread, indexes] : by_thread_)
+      std::ranges::stable_sort(indexes, {}, start_of());
   }
 
   /// Of the other threads of its process; kNone where none or several run.
@@ -57,9 +60,12 @@ class RunningInstances {
     for (const auto& [owner, indexes] : by_thread_) {
       const bool is_other = owner != thread && process_of(owner) == process_of(thread);
       const auto next = std::ranges::upper_bound(indexes, moment_ns, {}, start_of());
-      if (!is_other || next == indexes.begin()) continue;
-      if (instances_[*(next - 1)].span.end_ns < moment_ns) continue;
-      if (found != model::kNone) return model::kNone;
+      if (!is_other || next == indexes.begin())
+        continue;
+      if (instances_[*(next - 1)].span.end_ns < moment_ns)
+        continue;
+      if (found != model::kNone)
+        return model::kNone;
       found = *(next - 1);
     }
     return found;
@@ -109,12 +115,16 @@ void Recording::nest_ranges() {
     const std::string_view domain = session_.strings.view(session_.domains[range.domain].name);
     const bool is_of_program = range.kind == model::RangeKind::kPushPop && !range.module &&
                                !model::is_library_domain(domain);
-    if (!is_of_program || range.end_ns == model::kOpen) continue;
-    if (range.thread >= open.size()) continue;
+    if (!is_of_program || range.end_ns == model::kOpen)
+      continue;
+    if (range.thread >= open.size())
+      continue;
     std::vector<std::uint32_t>& stack = open[range.thread];
-    while (!stack.empty() && span_of(stack.back()).end_ns < range.end_ns) stack.pop_back();
+    while (!stack.empty() && span_of(stack.back()).end_ns < range.end_ns)
+      stack.pop_back();
     Nested nested{index, model::kNone, static_cast<std::uint32_t>(stack.size())};
-    if (!stack.empty()) nested.parent = stack.back();
+    if (!stack.empty())
+      nested.parent = stack.back();
     stack.push_back(static_cast<std::uint32_t>(nested_.size()));
     nested_.push_back(nested);
   }
@@ -123,14 +133,17 @@ void Recording::nest_ranges() {
 std::vector<std::uint32_t> Recording::outermost_with_calls() const {
   std::vector<std::uint32_t> outermost;
   for (std::uint32_t nested = 0; nested < nested_.size(); ++nested) {
-    if (nested_[nested].depth > 0) continue;
+    if (nested_[nested].depth > 0)
+      continue;
     const Span span = span_of(nested);
     const Id lane = lanes_.lane_of_thread(span.thread);
-    if (lane == model::kNone) continue;
+    if (lane == model::kNone)
+      continue;
     const auto operations = lanes_.operations_of(lane);
     const auto start_of = [&](Id id) { return operation(id).start_ns; };
     const auto first = std::ranges::lower_bound(operations, span.start_ns, {}, start_of);
-    if (first != operations.end() && start_of(*first) < span.end_ns) outermost.push_back(nested);
+    if (first != operations.end() && start_of(*first) < span.end_ns)
+      outermost.push_back(nested);
   }
   return outermost;
 }
@@ -145,16 +158,20 @@ void Recording::find_loop() {
     total_ns += length_ns(span_of(nested));
   }
   for (const auto& [name, ns] : time_of_name) {
-    if (ns < kMostOfLoop * total_ns) continue;
+    if (ns < kMostOfLoop * total_ns)
+      continue;
     std::erase_if(outermost, [&, loop = name](std::uint32_t nested) {
       return session_.ranges[nested_[nested].range].name != loop;
     });
     loop_name_ = std::string(session_.strings.view(name));
   }
   loop_ranges_ = outermost;
-  for (const std::uint32_t nested : outermost) loop_.push_back(span_of(nested));
-  if (!has_ranges_) find_loop_without_ranges();
-  for (const Span& span : loop_) loop_ns_ += length_ns(span);
+  for (const std::uint32_t nested : outermost)
+    loop_.push_back(span_of(nested));
+  if (!has_ranges_)
+    find_loop_without_ranges();
+  for (const Span& span : loop_)
+    loop_ns_ += length_ns(span);
 }
 
 void Recording::find_loop_without_ranges() {
@@ -168,7 +185,8 @@ void Recording::find_loop_without_ranges() {
   for (Id lane = 0; lane < graph().lanes.size(); ++lane) {
     const Id thread = graph().lanes[lane].thread;
     const auto operations = lanes_.operations_of(lane);
-    if (thread == model::kNone || operations.empty()) continue;
+    if (thread == model::kNone || operations.empty())
+      continue;
     loop_.push_back(
         {thread, operation(operations.front()).start_ns, operation(operations.back()).end_ns});
   }
@@ -182,19 +200,24 @@ void Recording::find_instances() {
       const std::uint32_t parent = nested_[nested].parent;
       const bool is_inside =
           parent != model::kNone && std::ranges::find(level, parent) != level.end();
-      if (is_inside) inner.push_back(nested);
+      if (is_inside)
+        inner.push_back(nested);
     }
-    if (inner.empty()) break;
+    if (inner.empty())
+      break;
     level = std::move(inner);
   }
   for (const std::uint32_t nested : level)
     instances_.push_back({span_of(nested), nested_[nested].range});
   if (level.empty()) {
-    for (const Span& span : loop_) instances_.push_back({span});
+    for (const Span& span : loop_)
+      instances_.push_back({span});
   }
-  if (level == loop_ranges_ && !loop_name_.empty()) extend_instances();
+  if (level == loop_ranges_ && !loop_name_.empty())
+    extend_instances();
   instance_of_.assign(graph().size(), model::kNone);
-  for (std::uint32_t index = 0; index < instances_.size(); ++index) add_own_operations(index);
+  for (std::uint32_t index = 0; index < instances_.size(); ++index)
+    add_own_operations(index);
   add_operations_of_helpers();
   list_works();
 }
@@ -203,35 +226,42 @@ void Recording::find_instances() {
 void Recording::extend_instances() {
   Stretches gpu_busy;
   for (const Operation& work : graph().operations) {
-    if (replay::is_gpu_work(work.kind)) gpu_busy.add(work.start_ns, work.end_ns);
+    if (replay::is_gpu_work(work.kind))
+      gpu_busy.add(work.start_ns, work.end_ns);
   }
   gpu_busy.finish();
   std::vector<Span> extended = loop_;
   extend_to_next_step(gpu_busy, extended);
   double extended_ns = 0;
-  for (const Span& span : extended) extended_ns += length_ns(span);
-  if (extended_ns <= loop_ns_) return;
+  for (const Span& span : extended)
+    extended_ns += length_ns(span);
+  if (extended_ns <= loop_ns_)
+    return;
   are_extended_ = true;
   loop_ns_ = extended_ns;
   loop_ = std::move(extended);
-  std::ranges::stable_sort(instances_, {},
-                           [](const Instance& instance) { return instance.span.start_ns; });
+  std::ranges::stable_sort(
+      instances_, {}, [](const Instance& instance) { return instance.span.start_ns; });
   for (std::size_t index = 0; index < instances_.size(); ++index)
     instances_[index].span = loop_[index];
 }
 
 std::string Recording::steps_text() const {
-  if (!has_found_steps_ && !are_extended_) return "";
+  if (!has_found_steps_ && !are_extended_)
+    return "";
   const std::string& beginning = are_extended_ ? loop_name_ : step_module_;
-  if (beginning.empty()) return fmt::format("{} steps that repeat", instances_.size());
+  if (beginning.empty())
+    return fmt::format("{} steps that repeat", instances_.size());
   return fmt::format("{} steps, from one {} to the next,", instances_.size(), beginning);
 }
 
 void Recording::add_own_operations(std::uint32_t index) {
   Instance& instance = instances_[index];
   const Id lane = lanes_.lane_of_thread(instance.span.thread);
-  if (lane == model::kNone) return;
-  for (const Id id : operations_of(instance, lane)) add_operation(index, id, instance.calls);
+  if (lane == model::kNone)
+    return;
+  for (const Id id : operations_of(instance, lane))
+    add_operation(index, id, instance.calls);
 }
 
 void Recording::add_operation(std::uint32_t index, Id id, Ids& calls) {
@@ -250,21 +280,27 @@ void Recording::add_operations_of_helpers() {
   std::vector<Stretches> own_ranges(session_.threads.size());
   for (std::uint32_t nested = 0; nested < nested_.size(); ++nested) {
     const Span span = span_of(nested);
-    if (nested_[nested].depth == 0) own_ranges[span.thread].add(span.start_ns, span.end_ns);
+    if (nested_[nested].depth == 0)
+      own_ranges[span.thread].add(span.start_ns, span.end_ns);
   }
-  for (Stretches& ranges : own_ranges) ranges.finish();
+  for (Stretches& ranges : own_ranges)
+    ranges.finish();
   for (Id lane = 0; lane < graph().lanes.size(); ++lane) {
     const Id thread = graph().lanes[lane].thread;
-    if (thread == model::kNone) continue;
+    if (thread == model::kNone)
+      continue;
     for (const Id id : lanes_.operations_of(lane)) {
       const std::int64_t end_ns = operation(id).end_ns;
-      if (instance_of_[id] != model::kNone || own_ranges[thread].holds(end_ns)) continue;
+      if (instance_of_[id] != model::kNone || own_ranges[thread].holds(end_ns))
+        continue;
       const std::uint32_t index = running.only_one_besides(thread, end_ns);
-      if (index == model::kNone) continue;
+      if (index == model::kNone)
+        continue;
       Instance& instance = instances_[index];
       add_operation(index, id, instance.helper_calls);
       const bool is_new = instance.helpers.empty() || instance.helpers.back() != thread;
-      if (is_new) instance.helpers.push_back(thread);
+      if (is_new)
+        instance.helpers.push_back(thread);
     }
   }
 }
@@ -274,9 +310,11 @@ void Recording::list_works() {
     return operation(replay::launch_of(graph(), work)).start_ns;
   };
   for (Instance& instance : instances_) {
-    if (!instance.helpers.empty()) std::ranges::stable_sort(instance.works, {}, called_ns);
+    if (!instance.helpers.empty())
+      std::ranges::stable_sort(instance.works, {}, called_ns);
     for (std::uint32_t place = 0; place < instance.works.size(); ++place) {
-      if (!is_kernel(instance.works[place])) continue;
+      if (!is_kernel(instance.works[place]))
+        continue;
       instance.kernels.push_back(instance.works[place]);
       instance.places.push_back(place);
     }
@@ -318,7 +356,8 @@ const model::Copy& Recording::copy(Id copy) const {
 
 std::string_view Recording::call_name(Id call) const {
   const Id source = operation(call).source;
-  if (source == model::kNone || source >= session_.launches.size()) return {};
+  if (source == model::kNone || source >= session_.launches.size())
+    return {};
   return session_.strings.view(session_.launches[source].name);
 }
 
@@ -330,7 +369,8 @@ double Recording::elements(Id kernel) const {
 double Recording::largest_elements(const Ids& works) const {
   double largest = 0;
   for (const Id work : works) {
-    if (is_element_wise(work)) largest = std::max(largest, elements(work));
+    if (is_element_wise(work))
+      largest = std::max(largest, elements(work));
   }
   return largest;
 }
@@ -339,9 +379,11 @@ std::optional<double> Recording::element_wise_pass_ns(const Ids& works) const {
   const double largest = largest_elements(works);
   std::optional<double> cheapest_ns;
   for (const Id work : works) {
-    if (!is_element_wise(work) || !are_equal_sizes(elements(work), largest)) continue;
+    if (!is_element_wise(work) || !are_equal_sizes(elements(work), largest))
+      continue;
     const double ns = duration_ns(work);
-    if (!cheapest_ns || ns < *cheapest_ns) cheapest_ns = ns;
+    if (!cheapest_ns || ns < *cheapest_ns)
+      cheapest_ns = ns;
   }
   return cheapest_ns;
 }
@@ -349,14 +391,16 @@ std::optional<double> Recording::element_wise_pass_ns(const Ids& works) const {
 double Recording::room(Id kernel) const {
   const model::Kernel& recorded = session_.kernels[operation(kernel).source];
   const Id device = session_.streams[recorded.stream].device;
-  if (device >= session_.devices.size() || session_.devices[device].sm_count == 0) return 1;
+  if (device >= session_.devices.size() || session_.devices[device].sm_count == 0)
+    return 1;
   const double blocks = blocks_of(session_.kernel_shapes[recorded.shape]);
   return std::min(1.0, blocks / session_.devices[device].sm_count);
 }
 
 double Recording::duration_ns(const Ids& ids) const {
   double sum_ns = 0;
-  for (const Id id : ids) sum_ns += duration_ns(id);
+  for (const Id id : ids)
+    sum_ns += duration_ns(id);
   return sum_ns;
 }
 
@@ -367,7 +411,8 @@ double Recording::busiest_stream_ns(const replay::Graph& graph) const {
     for (const Id id : instance.works) {
       const Operation& work = operation(id);
       std::vector<bool>& of_kind = is_of_loop[static_cast<std::size_t>(work.kind)];
-      if (of_kind.size() <= work.source) of_kind.resize(work.source + 1);
+      if (of_kind.size() <= work.source)
+        of_kind.resize(work.source + 1);
       of_kind[work.source] = true;
     }
   }
@@ -378,7 +423,8 @@ double Recording::busiest_stream_ns(const replay::Graph& graph) const {
   std::vector<Stream> streams(graph.lanes.size());
   for (const Operation& work : graph.operations) {
     const std::vector<bool>& of_kind = is_of_loop[static_cast<std::size_t>(work.kind)];
-    if (work.source >= of_kind.size() || !of_kind[work.source]) continue;
+    if (work.source >= of_kind.size() || !of_kind[work.source])
+      continue;
     Stream& stream = streams[work.lane];
     const std::int64_t free_ns = std::max(work.start_ns, stream.busy_until_ns);
     stream.work_ns += static_cast<double>(work.duration_ns);
@@ -388,7 +434,8 @@ double Recording::busiest_stream_ns(const replay::Graph& graph) const {
   }
   double busiest_ns = 0;
   for (const Stream& stream : streams) {
-    if (stream.recorded_ns <= 0) continue;
+    if (stream.recorded_ns <= 0)
+      continue;
     // Kernels of one stream overlap a little, and those of a CUDA graph's branches more.
     const double share_alone = stream.busy_ns / stream.recorded_ns;
     busiest_ns = std::max(busiest_ns, share_alone * stream.work_ns);
@@ -410,7 +457,8 @@ Ids Recording::waits_behind(const Instance& instance, const Ids& copies) const {
   Ids waits;
   for (const Id copy : copies) {
     const Id call = replay::launch_of(graph(), copy);
-    if (call == model::kNone) continue;
+    if (call == model::kNone)
+      continue;
     const auto thread = operations_of(instance, operation(call).lane);
     const Ids behind = replay::waits_behind(graph(), thread, call);
     waits.insert(waits.end(), behind.begin(), behind.end());
@@ -421,13 +469,15 @@ Ids Recording::waits_behind(const Instance& instance, const Ids& copies) const {
 std::size_t Recording::count_instances_with(const Ids& operations) const {
   std::vector<bool> has_one(instances_.size());
   for (const Id id : operations) {
-    if (instance_of_[id] != model::kNone) has_one[instance_of_[id]] = true;
+    if (instance_of_[id] != model::kNone)
+      has_one[instance_of_[id]] = true;
   }
   return static_cast<std::size_t>(std::ranges::count(has_one, true));
 }
 
 bool Recording::goes_on(const Ids& operations) const {
-  if (has_steps() && instances_.size() >= kRepeated) return true;
+  if (has_steps() && instances_.size() >= kRepeated)
+    return true;
   std::int64_t first_ns = model::kOpen, last_ns = 0;
   for (const Instance& instance : instances_) {
     for (const Id kernel : instance.kernels) {
@@ -441,21 +491,25 @@ bool Recording::goes_on(const Ids& operations) const {
     const std::int64_t from_first_ns = operation(id).start_ns - first_ns;
     const std::int64_t part =
         kParts * from_first_ns / std::max<std::int64_t>(1, last_ns - first_ns);
-    if (from_first_ns >= 0 && part < kParts) is_in_part[static_cast<std::size_t>(part)] = true;
+    if (from_first_ns >= 0 && part < kParts)
+      is_in_part[static_cast<std::size_t>(part)] = true;
   }
   return std::ranges::count(is_in_part, true) >= kParts - 1;
 }
 
 std::vector<std::string> Recording::path_of(const Ids& operations) const {
-  if (!has_ranges_ || loop_name_.empty()) return {};
+  if (!has_ranges_ || loop_name_.empty())
+    return {};
   std::vector<std::string> path{loop_name_};
   const bool steps_are_loop = !instances_.empty() && !loop_ranges_.empty() &&
                               instances_.front().range == nested_[loop_ranges_.front()].range;
-  if (steps_are_loop) return path;
+  if (steps_are_loop)
+    return path;
   std::map<model::StringId, std::size_t> count_of_name;
   std::size_t count = 0;
   for (const Id id : operations) {
-    if (instance_of_[id] == model::kNone) continue;
+    if (instance_of_[id] == model::kNone)
+      continue;
     ++count_of_name[session_.ranges[instances_[instance_of_[id]].range].name];
     ++count;
   }

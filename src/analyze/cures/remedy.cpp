@@ -25,7 +25,8 @@ class Places {
   Places(const Graph& recorded, const Graph& changed) : place_(recorded.size(), model::kNone) {
     Id place = 0;
     for (Id id = 0; id < recorded.size() && place < changed.size(); ++id) {
-      if (are_same(recorded.operations[id], changed.operations[place])) place_[id] = place++;
+      if (are_same(recorded.operations[id], changed.operations[place]))
+        place_[id] = place++;
     }
   }
 
@@ -33,7 +34,8 @@ class Places {
   [[nodiscard]] std::vector<Id> of(const std::vector<Id>& recorded) const {
     std::vector<Id> places;
     for (const Id id : recorded) {
-      if (place_[id] != model::kNone) places.push_back(place_[id]);
+      if (place_[id] != model::kNone)
+        places.push_back(place_[id]);
     }
     return places;
   }
@@ -46,14 +48,16 @@ Graph fuse(const Remedy& remedy, const Graph& graph, const Places& places, doubl
   std::vector<replay::Fusion> fusions;
   for (const replay::Fusion& fusion : remedy.fused) {
     replay::Fusion left{places.of(fusion.works)};
-    if (left.works.empty()) continue;
+    if (left.works.empty())
+      continue;
     const auto scaled = [&](std::int64_t ns) {
       return static_cast<std::int64_t>(parameter * static_cast<double>(ns));
     };
     left.duration_ns = scaled(fusion.duration_ns);
     left.call_ns = scaled(fusion.call_ns);
     std::int64_t together_ns = 0;
-    for (const Id work : left.works) together_ns += graph.operations[work].duration_ns;
+    for (const Id work : left.works)
+      together_ns += graph.operations[work].duration_ns;
     left.duration_ns = std::min(left.duration_ns, together_ns);
     fusions.push_back(std::move(left));
   }
@@ -69,13 +73,16 @@ Graph reduce(const Remedy& remedy, Graph graph, const Places& places, double par
   return graph;
 }
 
-Graph copy_ahead(const Remedy& remedy, const Graph& graph, const Places& places,
+Graph copy_ahead(const Remedy& remedy,
+                 const Graph& graph,
+                 const Places& places,
                  double bytes_per_s) {
   std::vector<Id> copies;
   std::vector<double> bytes;
   for (std::size_t index = 0; index < remedy.copies.size(); ++index) {
     const Id copy = places.of(remedy.copies[index]);
-    if (copy == model::kNone) continue;
+    if (copy == model::kNone)
+      continue;
     copies.push_back(copy);
     bytes.push_back(remedy.copy_bytes[index]);
   }
@@ -100,10 +107,14 @@ Graph apply(const Remedy& remedy, const Graph& recorded, const Graph& changed, d
   const auto places = [&] { return Places(recorded, graph); };
   if (!remedy.shortened.empty())
     graph = replay::scaled(std::move(graph), places().of(remedy.shortened), parameter);
-  if (!remedy.reduced.empty()) graph = reduce(remedy, std::move(graph), places(), parameter);
-  if (!remedy.removed.empty()) graph = replay::without(graph, places().of(remedy.removed));
-  if (!remedy.fused.empty()) graph = fuse(remedy, graph, places(), parameter);
-  if (!remedy.copies.empty()) graph = copy_ahead(remedy, graph, places(), parameter);
+  if (!remedy.reduced.empty())
+    graph = reduce(remedy, std::move(graph), places(), parameter);
+  if (!remedy.removed.empty())
+    graph = replay::without(graph, places().of(remedy.removed));
+  if (!remedy.fused.empty())
+    graph = fuse(remedy, graph, places(), parameter);
+  if (!remedy.copies.empty())
+    graph = copy_ahead(remedy, graph, places(), parameter);
   if (!remedy.moved.empty()) {
     const auto workers = static_cast<std::uint32_t>(parameter);
     graph = replay::moved_ahead(graph, places().of(remedy.moved), workers, kAhead);
@@ -112,7 +123,8 @@ Graph apply(const Remedy& remedy, const Graph& recorded, const Graph& changed, d
     constexpr auto kKernel = static_cast<std::size_t>(replay::Kind::kKernel);
     const auto order_ns = static_cast<double>(graph.latencies.order_ns[kKernel]);
     graph = replay::as_graph_launches(
-        graph, remedy.captured,
+        graph,
+        remedy.captured,
         {remedy.graph_launch_ns, static_cast<std::int64_t>(parameter * order_ns)});
   }
   return graph;

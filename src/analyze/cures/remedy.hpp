@@ -35,7 +35,9 @@ struct Remedy {
 };
 
 /// `changed`: made from `recorded` by remedies.
-[[nodiscard]] replay::Graph apply(const Remedy& remedy, const replay::Graph& recorded,
-                                  const replay::Graph& changed, double parameter);
+[[nodiscard]] replay::Graph apply(const Remedy& remedy,
+                                  const replay::Graph& recorded,
+                                  const replay::Graph& changed,
+                                  double parameter);
 
 }  // namespace rangescope::analyze::cures

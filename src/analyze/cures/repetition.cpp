@@ -5,7 +5,8 @@
 namespace rangescope::analyze::cures {
 namespace {
 
-std::size_t repeated_length(const Recording& recording, std::span<const Id> kernels,
+std::size_t repeated_length(const Recording& recording,
+                            std::span<const Id> kernels,
                             std::size_t pattern) {
   std::size_t length = std::min(pattern, kernels.size());
   while (length < kernels.size() &&
@@ -20,7 +21,8 @@ Repetition longest_from_first(const Recording& recording, std::span<const Id> ke
     const std::size_t length = repeated_length(recording, kernels, pattern);
     const bool is_enough =
         length >= kFewestRepeatedKernels && length >= kFewestRepetitions * pattern;
-    if (is_enough && length > longest.kernels.size()) longest = {kernels.first(length), pattern};
+    if (is_enough && length > longest.kernels.size())
+      longest = {kernels.first(length), pattern};
   }
   return longest;
 }
@@ -31,7 +33,8 @@ std::vector<Repetition> repetitions_in(const Recording& recording, std::span<con
   std::vector<Repetition> repetitions;
   for (std::size_t first = 0; first + kFewestRepeatedKernels <= kernels.size();) {
     const Repetition repetition = longest_from_first(recording, kernels.subspan(first));
-    if (!repetition.kernels.empty()) repetitions.push_back(repetition);
+    if (!repetition.kernels.empty())
+      repetitions.push_back(repetition);
     first += std::max<std::size_t>(1, repetition.kernels.size());
   }
   return repetitions;

@@ -19,7 +19,8 @@ std::int64_t middle_ns(const Operation& operation) {
 ResultBytes::ResultBytes(const Recording& recording) : recording_(recording) {
   const model::Allocators& allocators = recording.session().allocators;
   for (const model::Allocation& allocation : allocators.allocations) {
-    if (allocation.older) continue;
+    if (allocation.older)
+      continue;
     const std::uint32_t process = allocators.allocators[allocation.allocator].process;
     handouts_.push_back({process, allocation.start_ns, allocation.bytes});
   }
@@ -30,15 +31,18 @@ ResultBytes::ResultBytes(const Recording& recording) : recording_(recording) {
 
 std::optional<double> ResultBytes::of(Id work) const {
   const Id call = replay::launch_of(recording_.graph(), work);
-  if (call == model::kNone) return std::nullopt;
+  if (call == model::kNone)
+    return std::nullopt;
   const Operation& launching = recording_.operation(call);
   const Id thread = recording_.graph().lanes[launching.lane].thread;
-  if (thread == model::kNone) return std::nullopt;
+  if (thread == model::kNone)
+    return std::nullopt;
   std::int64_t from_ns = 0;
   const auto operations = recording_.operations_of(launching.lane);
   for (auto before = std::ranges::lower_bound(operations, call); before != operations.begin();) {
     const Operation& operation = recording_.operation(*--before);
-    if (operation.kind == Kind::kStretch) continue;
+    if (operation.kind == Kind::kStretch)
+      continue;
     from_ns = middle_ns(operation);
     break;
   }
@@ -49,10 +53,12 @@ std::optional<double> ResultBytes::of(Id work) const {
   auto next = std::ranges::upper_bound(handouts_, std::tuple(process, from_ns), {}, order);
   std::uint64_t largest_bytes = 0;
   for (; next != handouts_.end(); ++next) {
-    if (order(*next) > std::tuple(process, middle_ns(launching))) break;
+    if (order(*next) > std::tuple(process, middle_ns(launching)))
+      break;
     largest_bytes = std::max(largest_bytes, next->bytes);
   }
-  if (largest_bytes < kSmallestBlock_bytes) return std::nullopt;
+  if (largest_bytes < kSmallestBlock_bytes)
+    return std::nullopt;
   return static_cast<double>(largest_bytes);
 }
 

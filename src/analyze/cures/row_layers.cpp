@@ -28,15 +28,25 @@ struct KernelRange {
 };
 
 bool works_row_by_row(std::string_view module_class) {
-  constexpr std::string_view kClasses[] = {"Linear",  "ReLU", "LeakyReLU", "ELU",    "GELU", "SiLU",
-                                           "Sigmoid", "Tanh", "LayerNorm", "RMSNorm"};
+  constexpr std::string_view kClasses[] = {"Linear",
+                                           "ReLU",
+                                           "LeakyReLU",
+                                           "ELU",
+                                           "GELU",
+                                           "SiLU",
+                                           "Sigmoid",
+                                           "Tanh",
+                                           "LayerNorm",
+                                           "RMSNorm"};
   return std::ranges::find(kClasses, module_class) != std::end(kClasses);
 }
 
 /// One instance, and in which modules its kernels were launched.
 class Step {
  public:
-  Step(const Recording& recording, const ModuleCalls& modules, const ResultBytes& bytes,
+  Step(const Recording& recording,
+       const ModuleCalls& modules,
+       const ResultBytes& bytes,
        const Instance& instance)
       : recording_(recording), modules_(modules), bytes_(bytes), kernels_(instance.kernels) {}
 
@@ -77,9 +87,12 @@ class Step {
     for (std::size_t index = 0; index < size(); ++index) {
       const bool is_one =
           is_forward(index) == is_forward_pass && modules.contains(modules_.name_of(kernel(index)));
-      if (!is_one) continue;
-      if (!range) range = KernelRange{index, index};
-      if (range->end != index) return std::nullopt;
+      if (!is_one)
+        continue;
+      if (!range)
+        range = KernelRange{index, index};
+      if (range->end != index)
+        return std::nullopt;
       ++range->end;
     }
     return range;
@@ -109,12 +122,16 @@ bool adds_rows(const Step& step, std::size_t index) {
   return step.is_named(index, "indexFunc") || step.is_named(index, "indexing_backward");
 }
 
-std::optional<RowLayers> row_layers(const Step& step, KernelRange forward, KernelRange backward,
+std::optional<RowLayers> row_layers(const Step& step,
+                                    KernelRange forward,
+                                    KernelRange backward,
                                     std::optional<double> needed_bytes,
                                     std::optional<double> used_bytes) {
-  if (!needed_bytes || !used_bytes) return std::nullopt;
+  if (!needed_bytes || !used_bytes)
+    return std::nullopt;
   const double needed_share = *needed_bytes / *used_bytes;
-  if (needed_share > kMostNeeded) return std::nullopt;
+  if (needed_share > kMostNeeded)
+    return std::nullopt;
   RowLayers layers{step.kernels_in(forward), {}, needed_share};
   append(layers.works, step.kernels_in(backward));
   return layers;
@@ -128,9 +145,11 @@ std::optional<BothPasses> both_passes(const Step& step, KernelRange forward) {
   const std::set<model::StringId> modules = step.modules_in(forward);
   const auto all_forward = step.only_kernels_of(modules, true);
   const auto backward = step.only_kernels_of(modules, false);
-  if (!all_forward || !backward) return std::nullopt;
+  if (!all_forward || !backward)
+    return std::nullopt;
   const bool is_all = all_forward->first == forward.first && all_forward->end == forward.end;
-  if (!is_all) return std::nullopt;
+  if (!is_all)
+    return std::nullopt;
   return BothPasses{forward, *backward};
 }
 
@@ -139,22 +158,28 @@ std::optional<BothPasses> both_passes(const Step& step, KernelRange forward) {
 std::optional<RowLayers> layers_behind_gather(const Step& step, std::size_t gather) {
   const bool is_gather = step.has_role(gather, Role::kGather) && step.is_forward(gather) &&
                          step.module_class(gather) != "Embedding";
-  if (!is_gather || !step.is_of_linear(gather + 1)) return std::nullopt;
+  if (!is_gather || !step.is_of_linear(gather + 1))
+    return std::nullopt;
   KernelRange forward{gather + 1, gather + 2};
-  while (forward.end < step.size() && step.is_of_row_layer(forward.end)) ++forward.end;
+  while (forward.end < step.size() && step.is_of_row_layer(forward.end))
+    ++forward.end;
   const auto passes = both_passes(step, forward);
-  if (!passes) return std::nullopt;
+  if (!passes)
+    return std::nullopt;
   const std::size_t zeros = passes->backward.end;
-  if (!step.has_role(zeros, Role::kFill) || !adds_rows(step, zeros + 1)) return std::nullopt;
-  return row_layers(step, passes->forward, passes->backward, step.result_bytes(zeros),
-                    step.result_bytes(gather));
+  if (!step.has_role(zeros, Role::kFill) || !adds_rows(step, zeros + 1))
+    return std::nullopt;
+  return row_layers(
+      step, passes->forward, passes->backward, step.result_bytes(zeros), step.result_bytes(gather));
 }
 
 /// Comparisons make a mask; counting and listing what it selects comes in front of the selection.
 bool prepares_selection(const Step& step, std::size_t index) {
   constexpr std::string_view kParts[] = {"Compare", "compare_scalar", "bitwise_not", "logical"};
-  if (index >= step.size()) return false;
-  if (step.has_role(index, Role::kSelection)) return true;
+  if (index >= step.size())
+    return false;
+  if (step.has_role(index, Role::kSelection))
+    return true;
   return std::ranges::any_of(kParts,
                              [&](std::string_view part) { return step.is_named(index, part); });
 }
@@ -164,7 +189,8 @@ bool prepares_selection(const Step& step, std::size_t index) {
 std::optional<std::size_t> zeros_before(const Step& step, std::size_t addition) {
   constexpr std::size_t kMostBetween = 24;
   for (std::size_t back = 1; back <= std::min(kMostBetween, addition); ++back) {
-    if (step.has_role(addition - back, Role::kFill)) return addition - back;
+    if (step.has_role(addition - back, Role::kFill))
+      return addition - back;
   }
   return std::nullopt;
 }
@@ -174,7 +200,8 @@ Ids selections_from(const Step& step, std::size_t selection) {
   Ids selections;
   for (std::size_t index = selection; step.has_role(index, Role::kIndexing); ++index) {
     selections.push_back(step.kernel(index));
-    while (prepares_selection(step, index + 1)) ++index;
+    while (prepares_selection(step, index + 1))
+      ++index;
   }
   return selections;
 }
@@ -185,20 +212,30 @@ std::optional<RowLayers> layers_before_selection(const Step& step, std::size_t s
   if (!step.has_role(selection, Role::kIndexing) || !step.is_forward(selection) || selection == 0)
     return std::nullopt;
   std::size_t last = selection - 1;
-  while (last > 0 && step.is_forward(last) && prepares_selection(step, last)) --last;
+  while (last > 0 && step.is_forward(last) && prepares_selection(step, last))
+    --last;
   const bool is_by_mask = last + 1 < selection;
-  if (!is_by_mask || !step.is_of_linear(last)) return std::nullopt;
+  if (!is_by_mask || !step.is_of_linear(last))
+    return std::nullopt;
   KernelRange forward{last, last + 1};
-  while (forward.first > 0 && step.is_of_row_layer(forward.first - 1)) --forward.first;
+  while (forward.first > 0 && step.is_of_row_layer(forward.first - 1))
+    --forward.first;
   const auto passes = both_passes(step, forward);
-  if (!passes || passes->backward.first == 0) return std::nullopt;
+  if (!passes || passes->backward.first == 0)
+    return std::nullopt;
   const std::size_t addition = passes->backward.first - 1;
-  if (!adds_rows(step, addition)) return std::nullopt;
+  if (!adds_rows(step, addition))
+    return std::nullopt;
   const auto zeros = zeros_before(step, addition);
-  if (!zeros) return std::nullopt;
-  auto layers = row_layers(step, passes->forward, passes->backward, step.result_bytes(selection),
+  if (!zeros)
+    return std::nullopt;
+  auto layers = row_layers(step,
+                           passes->forward,
+                           passes->backward,
+                           step.result_bytes(selection),
                            step.result_bytes(*zeros));
-  if (layers) layers->selections = selections_from(step, selection);
+  if (layers)
+    layers->selections = selections_from(step, selection);
   return layers;
 }
 
@@ -211,11 +248,15 @@ struct Wording {
 };
 
 template <class LayersAt>
-void find_row_layers(const Recording& recording, Findings& findings, const Wording& wording,
+void find_row_layers(const Recording& recording,
+                     Findings& findings,
+                     const Wording& wording,
                      LayersAt layers_at) {
-  if (!recording.has_steps() || recording.session().allocators.empty()) return;
+  if (!recording.has_steps() || recording.session().allocators.empty())
+    return;
   const ModuleCalls& modules = findings.modules();
-  if (modules.empty()) return;
+  if (modules.empty())
+    return;
   const ResultBytes& bytes = findings.result_bytes();
   Candidate candidate{wording.cure, "", {}, kOfFewerRows, {}};
   Ids works, selections;
@@ -224,18 +265,22 @@ void find_row_layers(const Recording& recording, Findings& findings, const Wordi
     const Step step(recording, modules, bytes, instance);
     for (std::size_t index = 0; index < step.size(); ++index) {
       std::optional<RowLayers> layers = layers_at(step, index);
-      if (!layers) continue;
+      if (!layers)
+        continue;
       append(works, layers->works);
       append(selections, layers->selections);
       most_needed = std::max(most_needed, layers->needed_share);
       candidate.remedy.reduced.push_back({std::move(layers->works), layers->needed_share});
     }
   }
-  if (2 * recording.count_instances_with(works) <= recording.instances().size()) return;
+  if (2 * recording.count_instances_with(works) <= recording.instances().size())
+    return;
   findings.claim(works);
   findings.claim(selections);
   candidate.observation = fmt::format("linear layers work on {}; {} {} as many ({} of {})",
-                                      wording.rows, wording.others, base::format_share(most_needed),
+                                      wording.rows,
+                                      wording.others,
+                                      base::format_share(most_needed),
                                       base::format_ns(recording.duration_ns(works)),
                                       base::format_ns(recording.kernel_ns()));
   candidate.evidence = {{"kernels", static_cast<double>(works.size())},
@@ -247,12 +292,15 @@ void find_row_layers(const Recording& recording, Findings& findings, const Wordi
 }  // namespace
 
 void find_gathered_rows(const Recording& recording, Findings& findings) {
-  find_row_layers(recording, findings, {"gathered_rows", "gathered rows", "their source has"},
+  find_row_layers(recording,
+                  findings,
+                  {"gathered_rows", "gathered rows", "their source has"},
                   layers_behind_gather);
 }
 
 void find_rows_selected_later(const Recording& recording, Findings& findings) {
-  find_row_layers(recording, findings,
+  find_row_layers(recording,
+                  findings,
                   {"rows_selected_later", "all rows", "behind them a mask selects"},
                   layers_before_selection);
 }

@@ -18,8 +18,12 @@ constexpr double kLongestStretch_ns = 1'000'000;
 
 /// A product may be a model's, whose next input can need the value.
 bool works_on_elements(Role role) {
-  constexpr Role kRoles[] = {Role::kPointwise, Role::kFill,      Role::kCopy,
-                             Role::kReduction, Role::kSelection, Role::kIndexing};
+  constexpr Role kRoles[] = {Role::kPointwise,
+                             Role::kFill,
+                             Role::kCopy,
+                             Role::kReduction,
+                             Role::kSelection,
+                             Role::kIndexing};
   return std::ranges::find(kRoles, role) != std::end(kRoles);
 }
 
@@ -32,7 +36,8 @@ bool is_small_work(const Recording& recording, Id work) {
 }
 
 /// Unclaimed small works in a row.
-std::vector<Ids> small_works_in_a_row(const Recording& recording, const Findings& findings,
+std::vector<Ids> small_works_in_a_row(const Recording& recording,
+                                      const Findings& findings,
                                       const Instance& instance) {
   std::vector<Ids> rows(1);
   for (const Id work : instance.works) {
@@ -57,27 +62,33 @@ std::vector<Sample> samples_in(const Recording& recording, const Ids& row) {
   for (std::size_t index = 0; index < row.size(); ++index) {
     const bool is_value = is_value_to_host(recording, row[index]);
     if (is_value && is_behind_kernel) {
-      if (!samples.empty()) samples.back().end = index;
+      if (!samples.empty())
+        samples.back().end = index;
       samples.push_back({index, row.size()});
     }
     is_behind_kernel = !is_value;
   }
   const bool ends_with_value = !row.empty() && is_value_to_host(recording, row.back());
-  if (ends_with_value && !samples.empty()) samples.pop_back();
+  if (ends_with_value && !samples.empty())
+    samples.pop_back();
   return samples;
 }
 
 Ids values_of(const Recording& recording, const Ids& row, const Sample& sample) {
   Ids values;
   for (std::size_t index = sample.first; index < sample.end; ++index) {
-    if (is_value_to_host(recording, row[index])) values.push_back(row[index]);
+    if (is_value_to_host(recording, row[index]))
+      values.push_back(row[index]);
   }
   return values;
 }
 
-bool is_loop_over_samples(const Recording& recording, const Instance& instance, const Ids& row,
+bool is_loop_over_samples(const Recording& recording,
+                          const Instance& instance,
+                          const Ids& row,
                           const std::vector<Sample>& samples) {
-  if (samples.size() < kFewestSamples) return false;
+  if (samples.size() < kFewestSamples)
+    return false;
   const bool are_short = std::ranges::all_of(
       samples, [](const Sample& sample) { return sample.end - sample.first <= kLongestPattern; });
   const Ids values = values_of(recording, row, samples.front());
@@ -85,24 +96,30 @@ bool is_loop_over_samples(const Recording& recording, const Instance& instance, 
 }
 
 /// All that the thread does for the samples behind the first one.
-Ids operations_behind_first(const Recording& recording, const Instance& instance, const Ids& row,
+Ids operations_behind_first(const Recording& recording,
+                            const Instance& instance,
+                            const Ids& row,
                             const std::vector<Sample>& samples) {
   const std::size_t begin = samples.front().end, end = samples.back().end;
   Ids operations(row.begin() + static_cast<std::ptrdiff_t>(begin),
                  row.begin() + static_cast<std::ptrdiff_t>(end));
   const Id first = replay::launch_of(recording.graph(), row[begin - 1]);
   const Id last = replay::launch_of(recording.graph(), row[end - 1]);
-  if (first == model::kNone || last == model::kNone) return operations;
+  if (first == model::kNone || last == model::kNone)
+    return operations;
   for (const Id id : recording.operations_of(instance, recording.operation(first).lane)) {
     const bool is_of_loop = recording.operation(id).kind != Kind::kStretch ||
                             recording.duration_ns(id) <= kLongestStretch_ns;
-    if (id > first && id <= last && is_of_loop) operations.push_back(id);
+    if (id > first && id <= last && is_of_loop)
+      operations.push_back(id);
   }
   return operations;
 }
 
 /// The values of the first sample, and the waits for them: nothing needs them on the CPU then.
-Ids values_of_first(const Recording& recording, const Instance& instance, const Ids& row,
+Ids values_of_first(const Recording& recording,
+                    const Instance& instance,
+                    const Ids& row,
                     const Sample& sample) {
   Ids values = values_of(recording, row, sample);
   append(values, recording.waits_behind(instance, values));
@@ -123,12 +140,14 @@ struct StackedRow {
   std::size_t tensors = 0;
 };
 
-std::vector<StackedRow> stacked_rows(const Recording& recording, const Findings& findings,
+std::vector<StackedRow> stacked_rows(const Recording& recording,
+                                     const Findings& findings,
                                      const Instance& instance) {
   std::vector<StackedRow> rows;
   StackedRow open;
   const auto close = [&] {
-    if (open.tensors > 0 && !open.works.empty()) rows.push_back(std::move(open));
+    if (open.tensors > 0 && !open.works.empty())
+      rows.push_back(std::move(open));
     open = {};
   };
   for (const Id work : instance.works) {
@@ -136,7 +155,8 @@ std::vector<StackedRow> stacked_rows(const Recording& recording, const Findings&
       open.tensors += concatenated_tensors(recording, work);
       continue;
     }
-    if (open.tensors > 0) close();
+    if (open.tensors > 0)
+      close();
     const bool is_part =
         recording.is_kernel(work) && is_small_work(recording, work) && !findings.is_claimed(work);
     if (is_part) {
@@ -155,11 +175,13 @@ std::vector<Sample> samples_of_stack(const Recording& recording, const StackedRo
   std::vector<Sample> samples;
   std::size_t first = 0;
   for (std::size_t index = 0; index < row.works.size(); ++index) {
-    if (recording.name_of(row.works[index]) != last_name) continue;
+    if (recording.name_of(row.works[index]) != last_name)
+      continue;
     samples.push_back({first, index + 1});
     first = index + 1;
   }
-  if (samples.size() < row.tensors) return {};
+  if (samples.size() < row.tensors)
+    return {};
   samples.erase(samples.begin(), samples.end() - static_cast<std::ptrdiff_t>(row.tensors));
   return samples;
 }
@@ -179,7 +201,8 @@ bool are_treated_differently(const std::vector<Sample>& samples) {
 }
 
 bool is_loop_that_stacks(const std::vector<Sample>& samples) {
-  if (samples.size() < kFewestSamples) return false;
+  if (samples.size() < kFewestSamples)
+    return false;
   const bool are_short = std::all_of(samples.begin() + 1, samples.end(), [](const Sample& sample) {
     return sample.end - sample.first <= kLongestPattern;
   });
@@ -198,12 +221,17 @@ double side_by_side_ns(const Recording& recording, const Ids& kernels) {
 
 /// The first sample's kernels stay; those of all others become one, and what the thread does for
 /// them goes.
-void add_stacked_samples(const Recording& recording, const Instance& instance, const Ids& row,
-                         const std::vector<Sample>& samples, Remedy& remedy) {
+void add_stacked_samples(const Recording& recording,
+                         const Instance& instance,
+                         const Ids& row,
+                         const std::vector<Sample>& samples,
+                         Remedy& remedy) {
   Ids kernels;
   for (const Id operation : operations_behind_first(recording, instance, row, samples)) {
-    if (recording.is_kernel(operation)) kernels.push_back(operation);
-    if (recording.operation(operation).kind == Kind::kStretch) remedy.removed.push_back(operation);
+    if (recording.is_kernel(operation))
+      kernels.push_back(operation);
+    if (recording.operation(operation).kind == Kind::kStretch)
+      remedy.removed.push_back(operation);
   }
   const double one_ns = side_by_side_ns(recording, kernels);
   remedy.fused.push_back({std::move(kernels), static_cast<std::int64_t>(one_ns)});
@@ -212,19 +240,22 @@ void add_stacked_samples(const Recording& recording, const Instance& instance, c
 }  // namespace
 
 void find_stacked_samples(const Recording& recording, Findings& findings) {
-  if (!recording.has_steps()) return;
+  if (!recording.has_steps())
+    return;
   Candidate candidate{"loop_over_samples", "", {}, {1, 1, 2}, {}};
   std::size_t count = 0;
   for (const Instance& instance : recording.instances()) {
     for (const StackedRow& row : stacked_rows(recording, findings, instance)) {
       const std::vector<Sample> samples = samples_of_stack(recording, row);
-      if (!is_loop_that_stacks(samples)) continue;
+      if (!is_loop_that_stacks(samples))
+        continue;
       count += samples.size();
       add_stacked_samples(recording, instance, row.works, samples, candidate.remedy);
     }
   }
   const Ids operations = candidate.remedy.operations();
-  if (2 * recording.count_instances_with(operations) <= recording.instances().size()) return;
+  if (2 * recording.count_instances_with(operations) <= recording.instances().size())
+    return;
   findings.claim(operations);
   candidate.observation =
       fmt::format("a loop launches small kernels for each of {}, and stacks them",
@@ -235,20 +266,23 @@ void find_stacked_samples(const Recording& recording, Findings& findings) {
 }
 
 void find_sample_loops(const Recording& recording, Findings& findings) {
-  if (!recording.has_steps()) return;
+  if (!recording.has_steps())
+    return;
   Candidate candidate{"loop_over_samples", "", {}, {}, {}};
   std::size_t count = 0;
   for (const Instance& instance : recording.instances()) {
     for (const Ids& row : small_works_in_a_row(recording, findings, instance)) {
       const std::vector<Sample> samples = samples_in(recording, row);
-      if (!is_loop_over_samples(recording, instance, row, samples)) continue;
+      if (!is_loop_over_samples(recording, instance, row, samples))
+        continue;
       count += samples.size();
       append(candidate.remedy.removed, values_of_first(recording, instance, row, samples.front()));
       append(candidate.remedy.removed, operations_behind_first(recording, instance, row, samples));
     }
   }
   const std::size_t with_loop = recording.count_instances_with(candidate.remedy.removed);
-  if (2 * with_loop <= recording.instances().size()) return;
+  if (2 * with_loop <= recording.instances().size())
+    return;
   findings.claim(candidate.remedy.removed);
   candidate.observation =
       fmt::format("a loop launches small kernels and reads a value for each of {}",

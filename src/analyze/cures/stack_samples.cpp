@@ -13,7 +13,8 @@ StackSamples::StackSamples(const model::Session& session) : session_(session) {
     sampled_processes_.emplace_back(session.cpu.threads[sample.thread].pid, sample.at_ns);
     const std::uint32_t thread = session.cpu.threads[sample.thread].thread;
     const bool is_known = thread != model::kNone && sample.stack != model::kNone;
-    if (is_known) samples_.push_back({thread, sample.at_ns, sample.stack});
+    if (is_known)
+      samples_.push_back({thread, sample.at_ns, sample.stack});
   }
   std::ranges::stable_sort(
       samples_, {}, [](const Sample& sample) { return std::tuple(sample.thread, sample.at_ns); });
@@ -33,7 +34,8 @@ double StackSamples::busy_cpus(const Recording& recording,
     const auto last = std::ranges::upper_bound(sampled_processes_, std::pair(pid, recorded.end_ns));
     of_process += static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, last - first));
   }
-  if (own == 0) return 1;
+  if (own == 0)
+    return 1;
   return std::max(1.0, static_cast<double>(of_process) / static_cast<double>(own));
 }
 
@@ -46,7 +48,8 @@ std::vector<std::uint32_t> StackSamples::in(const Recording& recording, Id opera
   const auto last =
       std::ranges::upper_bound(samples_, std::tuple(thread, recorded.end_ns), {}, key);
   std::vector<std::uint32_t> stacks;
-  for (auto sample = first; sample < last; ++sample) stacks.push_back(sample->stack);
+  for (auto sample = first; sample < last; ++sample)
+    stacks.push_back(sample->stack);
   return stacks;
 }
 
@@ -101,7 +104,8 @@ StackSamples::Share StackSamples::share_at(const Recording& recording,
   for (const Id operation : operations) {
     for (const std::uint32_t stack : in(recording, operation)) {
       ++share.samples;
-      if (has_place(stack)) ++share.at_places;
+      if (has_place(stack))
+        ++share.at_places;
     }
   }
   return share;
@@ -116,7 +120,8 @@ std::string StackSamples::python_function(const Recording& recording,
       ++count;
       for (; stack != model::kNone; stack = session_.cpu.stacks[stack].parent) {
         const std::uint32_t frame = session_.cpu.stacks[stack].frame;
-        if (session_.cpu.frames[frame].kind != model::FrameKind::kPython) continue;
+        if (session_.cpu.frames[frame].kind != model::FrameKind::kPython)
+          continue;
         ++count_of_frame[frame];
         break;
       }
@@ -124,7 +129,8 @@ std::string StackSamples::python_function(const Recording& recording,
   }
   const auto usual =
       std::ranges::max_element(count_of_frame, {}, [](const auto& entry) { return entry.second; });
-  if (usual == count_of_frame.end() || 2 * usual->second < count) return {};
+  if (usual == count_of_frame.end() || 2 * usual->second < count)
+    return {};
   const model::CpuFrame& frame = session_.cpu.frames[usual->first];
   const std::string_view file = base::file_name(session_.strings.view(frame.file));
   return std::string(session_.strings.view(frame.name)) + " (" + std::string(file) + ")";

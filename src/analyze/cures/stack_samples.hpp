@@ -28,7 +28,8 @@ class StackSamples {
   template <class Fits>
   [[nodiscard]] bool has_function(std::uint32_t stack, Fits fits) const {
     for (; stack != model::kNone; stack = session_.cpu.stacks[stack].parent) {
-      if (fits(function_of(stack))) return true;
+      if (fits(function_of(stack)))
+        return true;
     }
     return false;
   }
@@ -37,7 +38,8 @@ class StackSamples {
   };
   /// Of these operations: how many samples there are, and how many have one of these places in
   /// their stack.
-  [[nodiscard]] Share share_at(const Recording& recording, const std::vector<Id>& operations,
+  [[nodiscard]] Share share_at(const Recording& recording,
+                               const std::vector<Id>& operations,
                                std::span<const CodePlace> places) const;
   /// How many CPUs the process kept busy while these operations of its threads lasted: samples of
   /// all threads by those of theirs, 1 where no others were seen.

@@ -36,7 +36,8 @@ std::optional<LaunchingThread> launches_of(const replay::Graph& graph,
                                            Id lane) {
   LaunchingThread thread;
   thread.thread = graph.lanes[lane].thread;
-  if (thread.thread == model::kNone) return std::nullopt;
+  if (thread.thread == model::kNone)
+    return std::nullopt;
   const auto operations = lanes.operations_of(lane);
   for (const Id call : operations) {
     for (const Id work : works_of_call[call]) {
@@ -44,8 +45,10 @@ std::optional<LaunchingThread> launches_of(const replay::Graph& graph,
       thread.works.push_back(work);
     }
   }
-  if (thread.works.empty()) return std::nullopt;
-  thread.extent = {thread.thread, graph.operations[thread.calls.front()].start_ns,
+  if (thread.works.empty())
+    return std::nullopt;
+  thread.extent = {thread.thread,
+                   graph.operations[thread.calls.front()].start_ns,
                    graph.operations[operations.back()].end_ns};
   return thread;
 }
@@ -60,12 +63,14 @@ std::optional<LaunchingThread> stepping_thread(const model::Session& session,
   std::optional<LaunchingThread> most, most_of_first;
   for (Id lane = 0; lane < graph.lanes.size(); ++lane) {
     std::optional<LaunchingThread> thread = launches_of(graph, lanes, works_of_call, lane);
-    if (!thread) continue;
+    if (!thread)
+      continue;
     const model::Thread& recorded = session.threads[thread->thread];
     const bool is_first = session.processes[recorded.process].pid == recorded.tid;
     if (is_first && (!most_of_first || thread->works.size() > most_of_first->works.size()))
       most_of_first = thread;
-    if (!most || thread->works.size() > most->works.size()) most = std::move(thread);
+    if (!most || thread->works.size() > most->works.size())
+      most = std::move(thread);
   }
   const bool counts =
       most_of_first && kPartThatCounts * most_of_first->works.size() >= most->works.size();
@@ -88,14 +93,16 @@ std::vector<Span> spans_from(const std::vector<std::int64_t>& begins_ns,
   return spans;
 }
 
-std::size_t launches_before(const replay::Graph& graph, const LaunchingThread& thread,
+std::size_t launches_before(const replay::Graph& graph,
+                            const LaunchingThread& thread,
                             std::int64_t moment_ns) {
   const auto start_of = [&](Id call) { return graph.operations[call].start_ns; };
   const auto next = std::ranges::lower_bound(thread.calls, moment_ns, {}, start_of);
   return static_cast<std::size_t>(next - thread.calls.begin());
 }
 
-bool hold_most(const std::vector<Span>& steps, const replay::Graph& graph,
+bool hold_most(const std::vector<Span>& steps,
+               const replay::Graph& graph,
                const LaunchingThread& thread) {
   const std::size_t inside = launches_before(graph, thread, steps.back().end_ns) -
                              launches_before(graph, thread, steps.front().start_ns);
@@ -106,7 +113,8 @@ bool hold_most(const std::vector<Span>& steps, const replay::Graph& graph,
 void leave_out_warm_up(std::vector<Span>& steps) {
   constexpr std::size_t kMostOfWarmUp = 4;  // one of so many
   std::vector<std::int64_t> lengths_ns;
-  for (const Span& step : steps) lengths_ns.push_back(step.end_ns - step.start_ns);
+  for (const Span& step : steps)
+    lengths_ns.push_back(step.end_ns - step.start_ns);
   const std::int64_t longest_ns = 2 * upper_median(lengths_ns);
   std::size_t warm_up = 0;
   while (kMostOfWarmUp * (warm_up + 1) <= steps.size() && lengths_ns[warm_up] > longest_ns)
@@ -129,7 +137,8 @@ std::map<model::StringId, Calls> outermost_modules(const model::Session& session
   std::int64_t open_until_ns = 0;
   for (const model::Range& range : session.ranges) {
     const bool is_module = range.module && range.thread == thread.thread;
-    if (!is_module || range.end_ns == model::kOpen || range.start_ns < open_until_ns) continue;
+    if (!is_module || range.end_ns == model::kOpen || range.start_ns < open_until_ns)
+      continue;
     open_until_ns = range.end_ns;
     Calls& calls = calls_by_name[range.name];
     calls.begins_ns.push_back(range.start_ns);
@@ -140,34 +149,41 @@ std::map<model::StringId, Calls> outermost_modules(const model::Session& session
 }
 
 /// Phases are modules too: an optimizer's step and a checkpoint launch less than the model.
-FoundSteps steps_of_modules(const model::Session& session, const replay::Graph& graph,
+FoundSteps steps_of_modules(const model::Session& session,
+                            const replay::Graph& graph,
                             const LaunchingThread& thread) {
   const Calls* largest = nullptr;
   model::StringId name = 0;
   const auto calls_by_name = outermost_modules(session, graph, thread);
   for (const auto& [candidate, calls] : calls_by_name) {
-    if (calls.begins_ns.size() < kFewestSteps) continue;
-    if (largest != nullptr && calls.works <= largest->works) continue;
+    if (calls.begins_ns.size() < kFewestSteps)
+      continue;
+    if (largest != nullptr && calls.works <= largest->works)
+      continue;
     largest = &calls;
     name = candidate;
   }
-  if (largest == nullptr) return {};
+  if (largest == nullptr)
+    return {};
   FoundSteps steps{spans_from(largest->begins_ns, thread), std::string(session.strings.view(name))};
-  if (!hold_most(steps.spans, graph, thread)) return {};
+  if (!hold_most(steps.spans, graph, thread))
+    return {};
   return steps;
 }
 
 // ---- Sequences
 
 /// What a work is called, as a number: a kernel's name, a copy's kind, a fill.
-std::vector<std::uint64_t> keys_of(const model::Session& session, const replay::Graph& graph,
+std::vector<std::uint64_t> keys_of(const model::Session& session,
+                                   const replay::Graph& graph,
                                    const std::vector<Id>& works) {
   std::vector<std::uint64_t> keys;
   keys.reserve(works.size());
   for (const Id work : works) {
     const replay::Operation& operation = graph.operations[work];
     std::uint64_t name = 0;
-    if (operation.kind == replay::Kind::kKernel) name = session.kernels[operation.source].name;
+    if (operation.kind == replay::Kind::kKernel)
+      name = session.kernels[operation.source].name;
     if (operation.kind == replay::Kind::kCopy)
       name = static_cast<std::uint64_t>(session.copies[operation.source].kind);
     keys.push_back(name << 8 | static_cast<std::uint64_t>(operation.kind));
@@ -182,9 +198,11 @@ struct Beginning {
 };
 
 std::optional<Beginning> regular(std::vector<std::size_t> places, std::size_t length) {
-  if (places.size() < kFewestSteps) return std::nullopt;
+  if (places.size() < kFewestSteps)
+    return std::nullopt;
   std::vector<std::size_t> distances;
-  for (std::size_t i = 1; i < places.size(); ++i) distances.push_back(places[i] - places[i - 1]);
+  for (std::size_t i = 1; i < places.size(); ++i)
+    distances.push_back(places[i] - places[i - 1]);
   const std::size_t distance = upper_median(distances);
   const auto near = std::ranges::count_if(distances, [&](std::size_t other) {
     return 10 * other >= 9 * distance && 10 * other <= 11 * distance;
@@ -193,7 +211,8 @@ std::optional<Beginning> regular(std::vector<std::size_t> places, std::size_t le
   const bool is_regular =
       static_cast<double>(near) >= kRegular * static_cast<double>(distances.size());
   const auto covered = static_cast<double>(places.back() - places.front());
-  if (!is_regular || covered < kMostOfLaunches * static_cast<double>(length)) return std::nullopt;
+  if (!is_regular || covered < kMostOfLaunches * static_cast<double>(length))
+    return std::nullopt;
   return Beginning{std::move(places), distance};
 }
 
@@ -215,12 +234,15 @@ std::optional<Beginning> best_beginning(const std::vector<std::uint64_t>& keys) 
   std::map<std::size_t, Beginning> by_distance;  // of each distance the one that begins first
   for (auto& [key, places] : places_of_key) {
     std::optional<Beginning> beginning = regular(std::move(places), keys.size());
-    if (!beginning) continue;
+    if (!beginning)
+      continue;
     const auto [found, is_new] = by_distance.try_emplace(beginning->distance, *beginning);
     const bool is_earlier = beginning->places.front() < found->second.places.front();
-    if (!is_new && is_earlier) found->second = std::move(*beginning);
+    if (!is_new && is_earlier)
+      found->second = std::move(*beginning);
   }
-  if (by_distance.size() > kMostDistances) return std::nullopt;
+  if (by_distance.size() > kMostDistances)
+    return std::nullopt;
   std::vector<std::pair<double, const Beginning*>> shares;
   double best_share = 0;
   for (const auto& [distance, beginning] : by_distance) {
@@ -228,42 +250,52 @@ std::optional<Beginning> best_beginning(const std::vector<std::uint64_t>& keys) 
     best_share = std::max(best_share, shares.back().first);
   }
   for (const auto& [share, beginning] : shares) {
-    if (share >= kAlike && share >= kNearlyAsGood * best_share) return *beginning;
+    if (share >= kAlike && share >= kNearlyAsGood * best_share)
+      return *beginning;
   }
   return std::nullopt;
 }
 
-FoundSteps steps_of_sequence(const model::Session& session, const replay::Graph& graph,
+FoundSteps steps_of_sequence(const model::Session& session,
+                             const replay::Graph& graph,
                              const LaunchingThread& thread) {
   const auto beginning = best_beginning(keys_of(session, graph, thread.works));
-  if (!beginning) return {};
+  if (!beginning)
+    return {};
   std::vector<std::int64_t> begins_ns;
   for (const std::size_t place : beginning->places)
     begins_ns.push_back(graph.operations[thread.calls[place]].start_ns);
   FoundSteps steps{spans_from(begins_ns, thread), ""};
-  if (!hold_most(steps.spans, graph, thread)) return {};
+  if (!hold_most(steps.spans, graph, thread))
+    return {};
   return steps;
 }
 
 }  // namespace
 
-FoundSteps find_steps(const model::Session& session, const replay::Graph& graph,
+FoundSteps find_steps(const model::Session& session,
+                      const replay::Graph& graph,
                       const replay::LaneIndex& lanes,
                       const std::vector<std::vector<Id>>& works_of_call) {
   const auto thread = stepping_thread(session, graph, lanes, works_of_call);
-  if (!thread) return {};
+  if (!thread)
+    return {};
   FoundSteps steps = steps_of_modules(session, graph, *thread);
-  if (steps.spans.empty()) steps = steps_of_sequence(session, graph, *thread);
-  if (!steps.spans.empty()) leave_out_warm_up(steps.spans);
+  if (steps.spans.empty())
+    steps = steps_of_sequence(session, graph, *thread);
+  if (!steps.spans.empty())
+    leave_out_warm_up(steps.spans);
   return steps;
 }
 
 void extend_to_next_step(const Stretches& gpu_busy, std::vector<Span>& steps) {
-  if (steps.size() < kFewestSteps) return;
+  if (steps.size() < kFewestSteps)
+    return;
   std::ranges::stable_sort(steps, {}, &Span::start_ns);
   const bool has_one_thread = std::ranges::all_of(
       steps, [&](const Span& step) { return step.thread == steps.front().thread; });
-  if (!has_one_thread) return;
+  if (!has_one_thread)
+    return;
   std::vector<std::int64_t> distances_ns;
   for (std::size_t step = 0; step + 1 < steps.size(); ++step)
     distances_ns.push_back(steps[step + 1].start_ns - steps[step].start_ns);
@@ -273,14 +305,16 @@ void extend_to_next_step(const Stretches& gpu_busy, std::vector<Span>& steps) {
   for (std::size_t step = 0; step + 1 < steps.size(); ++step) {
     inside_ns += length_ns(steps[step]);
     const std::int64_t pause_ns = steps[step + 1].start_ns - steps[step].end_ns;
-    if (pause_ns <= 0 || pause_ns > longest_ns) continue;
+    if (pause_ns <= 0 || pause_ns > longest_ns)
+      continue;
     between_ns += static_cast<double>(pause_ns);
     busy_ns += static_cast<double>(gpu_busy.within(steps[step].end_ns, steps[step + 1].start_ns));
     extended[step].end_ns = steps[step + 1].start_ns;
   }
   constexpr double kLeftOut = 0.1, kBusy = 0.5;
   const bool counts = between_ns > kLeftOut * (inside_ns + between_ns);
-  if (counts && busy_ns >= kBusy * between_ns) steps = std::move(extended);
+  if (counts && busy_ns >= kBusy * between_ns)
+    steps = std::move(extended);
 }
 
 }  // namespace rangescope::analyze::cures

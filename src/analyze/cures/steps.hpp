@@ -20,7 +20,8 @@ struct FoundSteps {
 };
 
 /// O(n) for n operations, times the number of different distances at which kernels come again.
-[[nodiscard]] FoundSteps find_steps(const model::Session& session, const replay::Graph& graph,
+[[nodiscard]] FoundSteps find_steps(const model::Session& session,
+                                    const replay::Graph& graph,
                                     const replay::LaneIndex& lanes,
                                     const std::vector<std::vector<replay::Id>>& works_of_call);
 

@@ -94,7 +94,8 @@ class Steps {
   /// backward pass does.
   template <class Launch>
   void on_other_thread(Launch launch) {
-    if (other_thread_ == model::kNone) other_thread_ = builder_.thread(process_, 2);
+    if (other_thread_ == model::kNone)
+      other_thread_ = builder_.thread(process_, 2);
     compute(100 * kUs);
     std::swap(thread_, other_thread_);
     launch();
@@ -122,7 +123,8 @@ class Steps {
   /// PyTorch's allocator hands out memory for the result of what is called next.
   void allocate(std::uint64_t bytes) {
     model::Allocators& allocators = builder_.session.allocators;
-    if (allocators.empty()) allocators.allocators.emplace_back();
+    if (allocators.empty())
+      allocators.allocators.emplace_back();
     compute(2 * kUs);
     model::Allocation allocation;
     allocation.start_ns = now_ns_;
@@ -162,7 +164,8 @@ class Steps {
     builder_.launch(thread_, called_ns, now_ns_, model::LaunchKind::kSynchronize);
   }
 
-  std::uint32_t call(std::string_view name, std::int64_t ns,
+  std::uint32_t call(std::string_view name,
+                     std::int64_t ns,
                      model::LaunchKind kind = model::LaunchKind::kOther) {
     const std::uint32_t launch = builder_.launch(thread_, now_ns_, now_ns_ + ns, kind);
     builder_.session.launches[launch].name = builder_.session.strings.intern(name);
@@ -180,7 +183,8 @@ class Steps {
     const auto found = std::ranges::find(threads, thread_, &model::CpuThread::thread);
     const auto index = static_cast<std::uint32_t>(found - threads.begin());
     const std::uint32_t tid = builder_.session.threads[thread_].tid;
-    if (found == threads.end()) threads.push_back({1, tid, 0, thread_});
+    if (found == threads.end())
+      threads.push_back({1, tid, 0, thread_});
     return index;
   }
 

@@ -19,14 +19,16 @@ class Activations {
  public:
   Activations(const Recording& recording, const Instance& instance) {
     for (const Id work : instance.works) {
-      if (recording.has_role(work, Role::kPointwise)) elements_.insert(recording.elements(work));
+      if (recording.has_role(work, Role::kPointwise))
+        elements_.insert(recording.elements(work));
     }
   }
 
   /// Only the next smaller and the next larger size can be near enough.
   [[nodiscard]] bool has_size(double elements) const {
     const auto larger = elements_.lower_bound(elements);
-    if (larger != elements_.end() && are_equal_sizes(*larger, elements)) return true;
+    if (larger != elements_.end() && are_equal_sizes(*larger, elements))
+      return true;
     return larger != elements_.begin() && are_equal_sizes(*std::prev(larger), elements);
   }
 
@@ -44,11 +46,15 @@ Ids copies_of_weights(const Recording& recording, const Findings& findings, Fits
       const Id work = instance.kernels[index];
       const bool is_candidate = recording.has_role(work, Role::kCopy) &&
                                 !findings.is_claimed(work) && fits(recording.traits(work));
-      if (!is_candidate) continue;
-      if (!recording.has_role(instance.kernels[index + 1], Role::kProduct)) continue;
-      if (!activations) activations.emplace(recording, instance);
+      if (!is_candidate)
+        continue;
+      if (!recording.has_role(instance.kernels[index + 1], Role::kProduct))
+        continue;
+      if (!activations)
+        activations.emplace(recording, instance);
       // Nothing that the instance computes is as large: it is no activation, but a weight.
-      if (!activations->has_size(recording.elements(work))) copies.push_back(work);
+      if (!activations->has_size(recording.elements(work)))
+        copies.push_back(work);
     }
   }
   return copies;
@@ -76,7 +82,8 @@ Ids casts_of_layers(const Recording& recording, const Findings& findings) {
            !findings.is_claimed(work);
   };
   for (const Instance& instance : recording.instances()) {
-    if (!is_inference(recording, instance)) continue;
+    if (!is_inference(recording, instance))
+      continue;
     Ids in_front;
     for (const Id kernel : instance.kernels) {
       if (is_cast(kernel)) {
@@ -88,7 +95,8 @@ Ids casts_of_layers(const Recording& recording, const Findings& findings) {
       if (is_layer) {
         const auto elements_of = [&](Id cast) { return recording.elements(cast); };
         const auto [bias, weight] = std::ranges::minmax(in_front, {}, elements_of);
-        if (elements_of(weight) >= kWeightPerBias * elements_of(bias)) append(casts, in_front);
+        if (elements_of(weight) >= kWeightPerBias * elements_of(bias))
+          append(casts, in_front);
       }
       in_front.clear();
     }
@@ -96,19 +104,24 @@ Ids casts_of_layers(const Recording& recording, const Findings& findings) {
   return casts;
 }
 
-void add_removal(const Recording& recording, Findings& findings, std::string_view cure,
-                 const char* what, Ids kernels) {
-  if (kernels.size() < recording.instances().size()) return;
+void add_removal(const Recording& recording,
+                 Findings& findings,
+                 std::string_view cure,
+                 const char* what,
+                 Ids kernels) {
+  if (kernels.size() < recording.instances().size())
+    return;
   findings.claim(kernels);
-  Candidate candidate{
-      cure,
-      fmt::format("{:.3g} {} per instance ({} of {})", per_instance(recording, kernels.size()),
-                  what, base::format_ns(recording.duration_ns(kernels)),
-                  base::format_ns(recording.kernel_ns())),
-      {},
-      {},
-      {{"kernels", static_cast<double>(kernels.size())},
-       {"kernel_ns", recording.duration_ns(kernels)}}};
+  Candidate candidate{cure,
+                      fmt::format("{:.3g} {} per instance ({} of {})",
+                                  per_instance(recording, kernels.size()),
+                                  what,
+                                  base::format_ns(recording.duration_ns(kernels)),
+                                  base::format_ns(recording.kernel_ns())),
+                      {},
+                      {},
+                      {{"kernels", static_cast<double>(kernels.size())},
+                       {"kernel_ns", recording.duration_ns(kernels)}}};
   candidate.remedy.removed = std::move(kernels);
   findings.add(std::move(candidate));
 }
@@ -117,7 +130,8 @@ void add_removal(const Recording& recording, Findings& findings, std::string_vie
 double growth_of(const std::vector<double>& durations_ns) {
   const auto count = static_cast<double>(durations_ns.size());
   double mean_ns = 0;
-  for (const double ns : durations_ns) mean_ns += ns / count;
+  for (const double ns : durations_ns)
+    mean_ns += ns / count;
   double covariance = 0, variance = 0;
   for (std::size_t index = 0; index < durations_ns.size(); ++index) {
     const double from_middle = static_cast<double>(index) - (count - 1) / 2;
@@ -137,8 +151,10 @@ struct Concatenations {
 Concatenations concatenations_of(const Recording& recording, const Instance& instance) {
   Concatenations found;
   for (const Id work : instance.works) {
-    if (recording.has_role(work, Role::kConcatenation)) found.copies.push_back(work);
-    if (recording.has_role(work, Role::kProduct)) found.products_ns += recording.duration_ns(work);
+    if (recording.has_role(work, Role::kConcatenation))
+      found.copies.push_back(work);
+    if (recording.has_role(work, Role::kProduct))
+      found.products_ns += recording.duration_ns(work);
   }
   return found;
 }
@@ -154,23 +170,27 @@ double growth_of_caches(const Recording& recording,
     of_instances.push_back(recording.duration_ns(copies));
     of_products.push_back(products_ns);
     std::vector<double> of_copies;
-    for (const Id copy : copies) of_copies.push_back(recording.duration_ns(copy));
+    for (const Id copy : copies)
+      of_copies.push_back(recording.duration_ns(copy));
     within = std::min(within, copies.size() >= kEnough ? growth_of(of_copies) : 0);
   }
-  if (by_instance.size() < kEnough) return within;
+  if (by_instance.size() < kEnough)
+    return within;
   const double slowing = std::max(0.0, growth_of(of_products));
   return std::max(within, growth_of(of_instances) - slowing);
 }
 
 /// What an element-wise kernel takes that reads the kernel's result and writes a tensor of its
 /// size: the one behind it.
-std::optional<double> pass_behind_ns(const Recording& recording, const Instance& instance,
+std::optional<double> pass_behind_ns(const Recording& recording,
+                                     const Instance& instance,
                                      std::size_t index) {
   constexpr std::size_t kBehind = 2;
   const std::size_t end = std::min(instance.kernels.size(), index + 1 + kBehind);
   for (std::size_t next = index + 1; next < end; ++next) {
     const Id kernel = instance.kernels[next];
-    if (!recording.is_element_wise(kernel)) continue;
+    if (!recording.is_element_wise(kernel))
+      continue;
     return recording.duration_ns(kernel) * 2 / recording.traits(kernel).tensors;
   }
   return std::nullopt;
@@ -181,11 +201,13 @@ std::optional<double> pass_behind_ns(const Recording& recording, const Instance&
 /// read the images, and gradients read two and write one, at half of the memory's speed: what an
 /// element-wise kernel takes for a tensor, twice and five times. Results took one and a half times
 /// as long as the element-wise kernel behind them (PyTorch 2.11, H100).
-std::optional<double> in_channels_last_ns(const Recording& recording, const Instance& instance,
+std::optional<double> in_channels_last_ns(const Recording& recording,
+                                          const Instance& instance,
                                           std::size_t index) {
   constexpr double kStatistics = 2, kGradients = 5, kResults = 1.5;
   const Id kernel = instance.kernels[index];
-  if (!recording.has_role(kernel, Role::kBatchNorm)) return std::nullopt;
+  if (!recording.has_role(kernel, Role::kBatchNorm))
+    return std::nullopt;
   std::optional<double> pass_ns;
   double passes = recording.is_named(kernel, "backward") ? kGradients : kStatistics;
   if (recording.is_named(kernel, "transform_input")) {
@@ -194,7 +216,8 @@ std::optional<double> in_channels_last_ns(const Recording& recording, const Inst
   } else if (recording.room(kernel) < 1) {
     pass_ns = recording.element_wise_pass_ns(instance.kernels);
   }
-  if (!pass_ns || passes * *pass_ns >= recording.duration_ns(kernel)) return std::nullopt;
+  if (!pass_ns || passes * *pass_ns >= recording.duration_ns(kernel))
+    return std::nullopt;
   return passes * *pass_ns;
 }
 
@@ -203,13 +226,15 @@ void add_batch_norms(const Recording& recording, Findings& findings, Candidate& 
   for (const Instance& instance : recording.instances()) {
     for (std::size_t index = 0; index < instance.kernels.size(); ++index) {
       const auto ns = in_channels_last_ns(recording, instance, index);
-      if (!ns) continue;
+      if (!ns)
+        continue;
       const Id kernel = instance.kernels[index];
       candidate.remedy.fused.push_back({{kernel}, static_cast<std::int64_t>(*ns)});
       batch_norms.push_back(kernel);
     }
   }
-  if (batch_norms.empty()) return;
+  if (batch_norms.empty())
+    return;
   findings.claim(batch_norms);
   candidate.observation += fmt::format(", and batch norms that are slow in NCHW ({})",
                                        base::format_ns(recording.duration_ns(batch_norms)));
@@ -221,14 +246,16 @@ void add_batch_norms(const Recording& recording, Findings& findings, Candidate& 
 void find_layout_conversions(const Recording& recording, Findings& findings) {
   Ids conversions =
       works_that(recording, [&](Id work) { return recording.has_role(work, Role::kLayout); });
-  if (conversions.size() < recording.instances().size()) return;
+  if (conversions.size() < recording.instances().size())
+    return;
   findings.claim(conversions);
   const double conversion_ns = recording.duration_ns(conversions);
   Candidate candidate{
       "layout_conversions",
       fmt::format("{:.3g} conversions between NCHW and NHWC per instance "
                   "({} of {})",
-                  per_instance(recording, conversions.size()), base::format_ns(conversion_ns),
+                  per_instance(recording, conversions.size()),
+                  base::format_ns(conversion_ns),
                   base::format_ns(recording.kernel_ns())),
       {},
       {1, 0.5, 1.5},
@@ -239,16 +266,20 @@ void find_layout_conversions(const Recording& recording, Findings& findings) {
 }
 
 void find_casts(const Recording& recording, Findings& findings) {
-  Ids casts = copies_of_weights(recording, findings,
-                                [](const KernelTraits& traits) { return traits.casts; });
+  Ids casts = copies_of_weights(
+      recording, findings, [](const KernelTraits& traits) { return traits.casts; });
   const Ids of_layers = casts_of_layers(recording, findings);
   if (!of_layers.empty()) {
     append(casts, of_layers);
     std::ranges::sort(casts);
     casts.erase(std::unique(casts.begin(), casts.end()), casts.end());
   }
-  if (casts.empty()) return;
-  add_removal(recording, findings, "weight_casts", "casts of weights in front of products",
+  if (casts.empty())
+    return;
+  add_removal(recording,
+              findings,
+              "weight_casts",
+              "casts of weights in front of products",
               std::move(casts));
 }
 
@@ -256,9 +287,13 @@ void find_transposed_copies(const Recording& recording, Findings& findings) {
   Ids copies = copies_of_weights(recording, findings, [](const KernelTraits& traits) {
     return traits.is_strided && !traits.casts;
   });
-  if (copies.empty()) return;
-  add_removal(recording, findings, "transposed_copies",
-              "strided copies of weights in front of products", std::move(copies));
+  if (copies.empty())
+    return;
+  add_removal(recording,
+              findings,
+              "transposed_copies",
+              "strided copies of weights in front of products",
+              std::move(copies));
 }
 
 void find_grown_caches(const Recording& recording, Findings& findings) {
@@ -269,13 +304,16 @@ void find_grown_caches(const Recording& recording, Findings& findings) {
   Ids copies;
   for (const Instance& instance : recording.instances()) {
     Concatenations of_instance = concatenations_of(recording, instance);
-    if (of_instance.copies.empty()) continue;
+    if (of_instance.copies.empty())
+      continue;
     append(copies, of_instance.copies);
     by_instance.push_back(std::move(of_instance));
   }
-  if (copies.empty()) return;
+  if (copies.empty())
+    return;
   const double grown = growth_of_caches(recording, by_instance);
-  if (grown < kGrows) return;
+  if (grown < kGrows)
+    return;
   const double copy_ns = recording.duration_ns(copies);
   const double left = std::min(1.0, kOnePart_ns * static_cast<double>(copies.size()) / copy_ns);
   Candidate candidate{
@@ -283,8 +321,10 @@ void find_grown_caches(const Recording& recording, Findings& findings) {
       fmt::format(
           "torch.cat copies a growing cache {:.3g} times per instance, the last one {} longer "
           "({} of {})",
-          per_instance(recording, copies.size()), base::format_share(grown),
-          base::format_ns(copy_ns), base::format_ns(recording.kernel_ns())),
+          per_instance(recording, copies.size()),
+          base::format_share(grown),
+          base::format_ns(copy_ns),
+          base::format_ns(recording.kernel_ns())),
       {},
       {left, left / 2, 2 * left},
       {{"copies", static_cast<double>(copies.size())},

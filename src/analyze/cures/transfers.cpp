@@ -17,7 +17,8 @@ constexpr std::size_t kManyCopies = 8;
 /// its own.
 bool is_blocking(const Recording& recording, Id copy) {
   const Id call = replay::launch_of(recording.graph(), copy);
-  if (call == model::kNone) return false;
+  if (call == model::kNone)
+    return false;
   const model::Launch& launch = recording.session().launches[recording.operation(call).source];
   constexpr double kShareInside = 0.8;
   const auto inside_ns = static_cast<double>(launch.end_ns - recording.operation(copy).start_ns);
@@ -34,11 +35,14 @@ void find_small_copies(const Recording& recording, Findings& findings) {
     for (const Id work : instance.works) {
       const bool is_small =
           recording.is_copy_to_gpu(work) && recording.copy(work).bytes <= kSmallCopy_bytes;
-      if (is_small) small.push_back(work);
+      if (is_small)
+        small.push_back(work);
     }
-    if (small.size() < kManyCopies) continue;
+    if (small.size() < kManyCopies)
+      continue;
     double bytes = 0;
-    for (const Id copy : small) bytes += static_cast<double>(recording.copy(copy).bytes);
+    for (const Id copy : small)
+      bytes += static_cast<double>(recording.copy(copy).bytes);
     const double pinned_bytes_per_s = recording.pinned_bytes_per_s().expected;
     const double pinned_ns = pinned_bytes_per_s > 0 ? bytes / pinned_bytes_per_s * 1e9 : 0;
     const double one_ns = std::max(pinned_ns, recording.duration_ns(small.front()));
@@ -49,10 +53,12 @@ void find_small_copies(const Recording& recording, Findings& findings) {
     findings.claim(waits);
     copies += small.size();
   }
-  if (candidate.remedy.fused.empty()) return;
+  if (candidate.remedy.fused.empty())
+    return;
   const std::size_t each = copies / candidate.remedy.fused.size();
   candidate.observation =
-      fmt::format("{} copies to the GPU of {} or less per instance, each waited for", each,
+      fmt::format("{} copies to the GPU of {} or less per instance, each waited for",
+                  each,
                   base::format_bytes(kSmallCopy_bytes));
   candidate.evidence = {{"copies", static_cast<double>(copies)},
                         {"copies_per_instance", static_cast<double>(each)}};
@@ -64,9 +70,12 @@ void find_pageable_copies(const Recording& recording, Findings& findings) {
   double bytes = 0;
   for (const Instance& instance : recording.instances()) {
     for (const Id work : instance.works) {
-      if (findings.is_claimed(work) || !recording.is_copy_to_gpu(work)) continue;
-      if (recording.copy(work).bytes <= kSmallCopy_bytes) continue;
-      if (!is_blocking(recording, work)) continue;
+      if (findings.is_claimed(work) || !recording.is_copy_to_gpu(work))
+        continue;
+      if (recording.copy(work).bytes <= kSmallCopy_bytes)
+        continue;
+      if (!is_blocking(recording, work))
+        continue;
       candidate.remedy.copies.push_back(work);
       candidate.remedy.copy_bytes.push_back(static_cast<double>(recording.copy(work).bytes));
       bytes += candidate.remedy.copy_bytes.back();
@@ -74,14 +83,17 @@ void find_pageable_copies(const Recording& recording, Findings& findings) {
     }
   }
   const Ids& copies = candidate.remedy.copies;
-  if (copies.size() < 2 || candidate.parameter.expected <= 0) return;
+  if (copies.size() < 2 || candidate.parameter.expected <= 0)
+    return;
   const double copy_ns = recording.duration_ns(copies);
   const double bytes_per_s = bytes / copy_ns * 1e9;
   // A pinned copy may block too (cudaMemcpy): it is as fast as it can be.
-  if (bytes_per_s >= candidate.parameter.low) return;
-  candidate.observation = fmt::format(
-      "{} from pageable memory block their thread: {} at {}", base::counted(copies.size(), "copy"),
-      base::format_bytes(bytes), base::format_si(bytes_per_s, "B/s"));
+  if (bytes_per_s >= candidate.parameter.low)
+    return;
+  candidate.observation = fmt::format("{} from pageable memory block their thread: {} at {}",
+                                      base::counted(copies.size(), "copy"),
+                                      base::format_bytes(bytes),
+                                      base::format_si(bytes_per_s, "B/s"));
   candidate.evidence = {
       {"copies", static_cast<double>(copies.size())}, {"copy_bytes", bytes}, {"copy_ns", copy_ns}};
   findings.add(std::move(candidate));

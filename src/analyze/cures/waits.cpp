@@ -38,14 +38,18 @@ std::vector<MaskIndexing> mask_indexings(const Recording& recording, const Insta
   std::vector<MaskIndexing> found;
   MaskIndexing open;
   for (const Id work : instance.works) {
-    if (recording.operation(work).kind == Kind::kMemset) continue;
+    if (recording.operation(work).kind == Kind::kMemset)
+      continue;
     const bool selects = recording.has_role(work, Role::kSelection);
     const bool indexes = recording.has_role(work, Role::kIndexing);
     const bool copies_size = is_value_to_host(recording, work) && !open.kernels.empty();
-    if (copies_size) open.copies.push_back(work);
-    if (selects || (indexes && !open.kernels.empty())) open.kernels.push_back(work);
+    if (copies_size)
+      open.copies.push_back(work);
+    if (selects || (indexes && !open.kernels.empty()))
+      open.kernels.push_back(work);
     if (!selects && !copies_size) {
-      if (indexes && !open.copies.empty()) found.push_back(open);
+      if (indexes && !open.copies.empty())
+        found.push_back(open);
       open = {};
     }
   }
@@ -54,7 +58,8 @@ std::vector<MaskIndexing> mask_indexings(const Recording& recording, const Insta
 
 /// Between the kernel that counts what a mask selects and the one that lists it: memory for the
 /// list has to be as large.
-bool is_size_of_selection(const Recording& recording, const Instance& instance,
+bool is_size_of_selection(const Recording& recording,
+                          const Instance& instance,
                           std::size_t position) {
   const auto selects = [&](std::size_t index) {
     return recording.has_role(instance.works[index], Role::kSelection);
@@ -72,9 +77,11 @@ Ids kernels_of_value(const Recording& recording, const Instance& instance, std::
     const bool reduces = recording.has_role(work, Role::kReduction) && kernels.empty();
     const bool casts = recording.has_role(work, Role::kCopy) && !kernels.empty();
     const bool clears = recording.operation(work).kind == Kind::kMemset;
-    if (!reduces && !casts && !clears) break;
+    if (!reduces && !casts && !clears)
+      break;
     kernels.push_back(work);
-    if (casts) break;
+    if (casts)
+      break;
   }
   const bool has_reduction = std::ranges::any_of(
       kernels, [&](Id kernel) { return recording.has_role(kernel, Role::kReduction); });
@@ -87,7 +94,8 @@ Ids values_only_read(const Recording& recording, const Instance& instance) {
   std::size_t position = instance.works.size();
   while (position > 0 && is_value_to_host(recording, instance.works[position - 1])) {
     const Ids kernels = kernels_of_value(recording, instance, position - 1);
-    if (kernels.empty()) break;
+    if (kernels.empty())
+      break;
     append(removed, kernels);
     position -= 1 + kernels.size();
   }
@@ -102,7 +110,8 @@ void find_mask_indexing(const Recording& recording, Findings& findings) {
   for (const Instance& instance : recording.instances()) {
     const double pass_ns = one_pass_ns(recording, instance);
     for (const MaskIndexing& indexing : mask_indexings(recording, instance)) {
-      if (findings.is_claimed(indexing.kernels.back())) continue;
+      if (findings.is_claimed(indexing.kernels.back()))
+        continue;
       const double one_ns = pass_ns > 0 ? pass_ns : recording.duration_ns(indexing.kernels.back());
       const Ids waits = recording.waits_behind(instance, indexing.copies);
       candidate.remedy.fused.push_back({indexing.kernels, static_cast<std::int64_t>(one_ns)});
@@ -114,7 +123,8 @@ void find_mask_indexing(const Recording& recording, Findings& findings) {
       ++count;
     }
   }
-  if (count == 0) return;
+  if (count == 0)
+    return;
   candidate.observation = fmt::format("{} wait for the size of their result",
                                       count_text(recording, count, "indexings by a mask"));
   candidate.evidence = {{"indexings", static_cast<double>(count)}};
@@ -131,10 +141,12 @@ void find_values_read(const Recording& recording, Findings& findings) {
       const Id work = instance.works[position];
       const bool is_value = is_value_to_host(recording, work) && !findings.is_claimed(work) &&
                             !is_size_of_selection(recording, instance, position);
-      if (is_value) copies.push_back(work);
+      if (is_value)
+        copies.push_back(work);
     }
     const Ids waits = recording.waits_behind(instance, copies);
-    if (waits.empty()) continue;
+    if (waits.empty())
+      continue;
     append(candidate.remedy.removed, copies);
     append(candidate.remedy.removed, waits);
     append(candidate.remedy.removed, values_only_read(recording, instance));
@@ -143,10 +155,11 @@ void find_values_read(const Recording& recording, Findings& findings) {
     count += copies.size();
     waited_ns += recorded_ns(recording, waits);
   }
-  if (count == 0) return;
-  candidate.observation =
-      fmt::format("{} are copied to the CPU and waited for ({})",
-                  count_text(recording, count, "values"), base::format_ns(waited_ns));
+  if (count == 0)
+    return;
+  candidate.observation = fmt::format("{} are copied to the CPU and waited for ({})",
+                                      count_text(recording, count, "values"),
+                                      base::format_ns(waited_ns));
   candidate.evidence = {{"values", static_cast<double>(count)},
                         {"values_per_instance", per_instance(recording, count)},
                         {"waited_ns", waited_ns}};
@@ -158,7 +171,8 @@ void find_synchronizations(const Recording& recording, Findings& findings) {
   for (const Instance& instance : recording.instances()) {
     Ids copies;
     for (const Id work : instance.works) {
-      if (recording.operation(work).kind == Kind::kCopy) copies.push_back(work);
+      if (recording.operation(work).kind == Kind::kCopy)
+        copies.push_back(work);
     }
     Ids behind_copies = recording.waits_behind(instance, copies);
     std::ranges::sort(behind_copies);
@@ -167,15 +181,18 @@ void find_synchronizations(const Recording& recording, Findings& findings) {
       const Operation& operation = recording.operation(id);
       const bool is_free = operation.kind == Kind::kWait && !findings.is_claimed(id) &&
                            !std::ranges::binary_search(behind_copies, id);
-      if (is_free) pending.push_back(id);
-      if (operation.kind != Kind::kCall) continue;
+      if (is_free)
+        pending.push_back(id);
+      if (operation.kind != Kind::kCall)
+        continue;
       // The thread goes on to launch: nothing of what it waited for was looked at.
       append(candidate.remedy.removed, pending);
       pending.clear();
     }
   }
   const Ids& waits = candidate.remedy.removed;
-  if (waits.empty()) return;
+  if (waits.empty())
+    return;
   const double waited_ns = recorded_ns(recording, waits);
   candidate.observation = fmt::format("{} ({}), behind which it launches on",
                                       count_text(recording, waits.size(), "synchronizations"),

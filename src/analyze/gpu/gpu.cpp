@@ -37,8 +37,11 @@ struct OtherWork {
 
 OtherWork sum_other_work(const Session& session, const Contexts& contexts, const Sets& sets) {
   OtherWork out;
-  const auto set_of = [&](const std::vector<std::uint32_t>& of_item, std::size_t i,
-                          std::uint32_t launch, std::uint32_t stream, bool migration = false) {
+  const auto set_of = [&](const std::vector<std::uint32_t>& of_item,
+                          std::size_t i,
+                          std::uint32_t launch,
+                          std::uint32_t stream,
+                          bool migration = false) {
     if (!launched(session, launch, stream)) {
       out.without_launch += migration ? 0 : 1;
       return Sets::kNoLaunch;
@@ -60,7 +63,8 @@ OtherWork sum_other_work(const Session& session, const Contexts& contexts, const
   }
   for (std::size_t i = 0; i < session.synchronizations.size(); ++i) {
     const model::Synchronization& sync = session.synchronizations[i];
-    if (sync.kind == model::SyncKind::kStreamWaitEvent) continue;  // a stream waits, not the CPU
+    if (sync.kind == model::SyncKind::kStreamWaitEvent)
+      continue;  // a stream waits, not the CPU
     SetSums& sums = out.of_set[set_of({}, i, sync.launch, sync.stream)];
     ++sums.syncs;
     sums.sync_ns += static_cast<std::uint64_t>(length_ns(sync.start_ns, sync.end_ns));
@@ -74,13 +78,15 @@ OtherWork sum_other_work(const Session& session, const Contexts& contexts, const
       out.launch_ns[set] += static_cast<std::uint64_t>(length_ns(call.start_ns, call.end_ns));
       out.launches_timed = true;
     }
-    if (graph) ++out.of_set[set].graph_launches;
+    if (graph)
+      ++out.of_set[set].graph_launches;
   }
   for (std::size_t i = 0; i < session.graph_launches.size(); ++i) {
     const model::GraphLaunch& graph = session.graph_launches[i];
     const bool counted = graph.launch < session.launches.size() &&
                          session.launches[graph.launch].kind == model::LaunchKind::kGraph;
-    if (!counted) ++out.of_set[set_of({}, i, graph.launch, graph.stream)].graph_launches;
+    if (!counted)
+      ++out.of_set[set_of({}, i, graph.launch, graph.stream)].graph_launches;
   }
   return out;
 }
@@ -111,8 +117,10 @@ class Tables {
         work.exclusive_kernels += calls;
         exclusive += group.total_ns;
       }
-      if (use.inherited) work.inherited_kernels += calls;
-      if (group.graph) work.graph_kernels += calls;
+      if (use.inherited)
+        work.inherited_kernels += calls;
+      if (group.graph)
+        work.graph_kernels += calls;
       if (groups_.names[group.name].nccl) {
         work.nccl_kernels += calls;
         nccl += group.total_ns;
@@ -161,12 +169,15 @@ class Tables {
     }
     work.distinct_kernels = static_cast<std::int64_t>(runs_.size());
     const std::size_t shown = std::min(most, runs_.size());
-    std::partial_sort(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(shown),
-                      runs_.end(), [&](const NameRun& a, const NameRun& b) {
+    std::partial_sort(runs_.begin(),
+                      runs_.begin() + static_cast<std::ptrdiff_t>(shown),
+                      runs_.end(),
+                      [&](const NameRun& a, const NameRun& b) {
                         return a.total != b.total ? a.total > b.total
                                                   : text_of(a.name) < text_of(b.name);
                       });
-    for (std::size_t r = 0; r < shown; ++r) work.top_kernels.push_back(row(runs_[r], total));
+    for (std::size_t r = 0; r < shown; ++r)
+      work.top_kernels.push_back(row(runs_[r], total));
   }
 
   KernelRow row(const NameRun& run, std::uint64_t region_total) {
@@ -192,9 +203,11 @@ class Tables {
         current = group.shape;
       }
       calls += group.calls;
-      if (calls > most) most = calls, best = current;
+      if (calls > most)
+        most = calls, best = current;
     }
-    if (best < session_.kernel_shapes.size()) row.shape = session_.kernel_shapes[best];
+    if (best < session_.kernel_shapes.size())
+      row.shape = session_.kernel_shapes[best];
     row.duration_ns = spread_of<T>(std::span<const std::span<const T>>(pieces_), scratch_);
     return row;
   }
@@ -210,10 +223,12 @@ class Tables {
 
 void add_other(const SetSums& sums, GpuWork& work) {
   for (const auto& [kind, sum] : sums.copies) {
-    auto row = std::find_if(work.copies_by_kind.begin(), work.copies_by_kind.end(),
+    auto row = std::find_if(work.copies_by_kind.begin(),
+                            work.copies_by_kind.end(),
                             [k = kind](const auto& r) { return r.kind == k; });
     if (row == work.copies_by_kind.end()) {
-      row = std::find_if(work.copies_by_kind.begin(), work.copies_by_kind.end(),
+      row = std::find_if(work.copies_by_kind.begin(),
+                         work.copies_by_kind.end(),
                          [k = kind](const auto& r) { return r.kind > k; });
       row = work.copies_by_kind.insert(row, {kind, 0, 0, 0});
     }
@@ -243,12 +258,18 @@ void leave_out(const model::Unrecorded& unrecorded, GpuWork& work) {
     work = std::move(kept);
   }
   if (unrecorded.copies) {
-    for (const auto field : {&GpuWork::copies, &GpuWork::memsets}) work.*field = unknown.*field;
-    constexpr std::array kTimesWithCopies = {&GpuWork::copy_ns,      &GpuWork::copy_bytes,
-                                             &GpuWork::copy_busy_ns, &GpuWork::overlap_ns,
-                                             &GpuWork::busy_ns,      &GpuWork::exclusive_busy_ns,
-                                             &GpuWork::span_ns,      &GpuWork::idle_ns};
-    for (const auto field : kTimesWithCopies) work.*field = unknown.*field;
+    for (const auto field : {&GpuWork::copies, &GpuWork::memsets})
+      work.*field = unknown.*field;
+    constexpr std::array kTimesWithCopies = {&GpuWork::copy_ns,
+                                             &GpuWork::copy_bytes,
+                                             &GpuWork::copy_busy_ns,
+                                             &GpuWork::overlap_ns,
+                                             &GpuWork::busy_ns,
+                                             &GpuWork::exclusive_busy_ns,
+                                             &GpuWork::span_ns,
+                                             &GpuWork::idle_ns};
+    for (const auto field : kTimesWithCopies)
+      work.*field = unknown.*field;
     work.busy_ns_per_occurrence = unknown.busy_ns_per_occurrence;
   }
   if (unrecorded.calls) {
@@ -258,33 +279,49 @@ void leave_out(const model::Unrecorded& unrecorded, GpuWork& work) {
   }
 }
 
-void report_losses(const KernelGroups& groups, const OtherWork& other, const Contexts& contexts,
+void report_losses(const KernelGroups& groups,
+                   const OtherWork& other,
+                   const Contexts& contexts,
                    model::Report& report) {
-  const auto add = [&](model::LossKind kind, std::uint64_t count, const char* one,
-                       const char* detail) {
-    if (count > 0) report.losses.push_back({kind, count, base::counted(count, one) + detail});
-  };
-  add("kernel_without_launch", groups.without_launch, "kernel",
+  const auto add =
+      [&](model::LossKind kind, std::uint64_t count, const char* one, const char* detail) {
+        if (count > 0)
+          report.losses.push_back({kind, count, base::counted(count, one) + detail});
+      };
+  add("kernel_without_launch",
+      groups.without_launch,
+      "kernel",
       " without a record of the launching call: under unattributed.");
-  add("gpu_work_without_launch", other.without_launch, "GPU operation",
+  add("gpu_work_without_launch",
+      other.without_launch,
+      "GPU operation",
       " (copy, set, synchronization or graph) without a record of the call: under unattributed.");
-  add("backward_gpu_work", groups.backward + other.backward, "GPU operation",
+  add("backward_gpu_work",
+      groups.backward + other.backward,
+      "GPU operation",
       " with its end before its start: counted without its time.");
-  add("foreign_launch", contexts.foreign_launches, "launch call",
+  add("foreign_launch",
+      contexts.foreign_launches,
+      "launch call",
       " of a thread or a process that the recording does not have.");
 }
 
 }  // namespace
 
-OccurrenceWork occurrence_work(const Regions& regions, std::size_t r, const Busy& busy,
+OccurrenceWork occurrence_work(const Regions& regions,
+                               std::size_t r,
+                               const Busy& busy,
                                const std::vector<char>& paused) {
   OccurrenceWork out;
   for (const std::uint32_t cell : regions.cells(r)) {
-    if (const UnlistedOfCell* more = regions.tree.unlisted(cell)) out.without.add(0, more->count());
+    if (const UnlistedOfCell* more = regions.tree.unlisted(cell))
+      out.without.add(0, more->count());
     for (const std::uint32_t o : regions.by_cell.of(cell)) {
       const std::uint32_t range = regions.tree.range_of[o];  // none: a replay
-      if (!paused.empty() && paused[o] != 0) continue;
-      if (range != kNone && regions.session.ranges[range].end_ns == kOpen) continue;
+      if (!paused.empty() && paused[o] != 0)
+        continue;
+      if (range != kNone && regions.session.ranges[range].end_ns == kOpen)
+        continue;
       out.kernel_ns.push_back(static_cast<std::int64_t>(busy.occurrence_kernel[o]));
       out.busy_ns.push_back(static_cast<std::int64_t>(busy.occurrence_busy[o]));
     }
@@ -292,10 +329,12 @@ OccurrenceWork occurrence_work(const Regions& regions, std::size_t r, const Busy
   return out;
 }
 
-std::vector<std::uint64_t> add_gpu_work(const Regions& regions, const Contexts& contexts,
+std::vector<std::uint64_t> add_gpu_work(const Regions& regions,
+                                        const Contexts& contexts,
                                         const std::vector<std::vector<std::uint32_t>>& sampled,
                                         const std::vector<char>& chosen_kernels,
-                                        model::Report& report, GpuDetails* details) {
+                                        model::Report& report,
+                                        GpuDetails* details) {
   const Session& session = regions.session;
   const Options& options = regions.options;
   const Tree& tree = regions.tree;
@@ -309,9 +348,11 @@ std::vector<std::uint64_t> add_gpu_work(const Regions& regions, const Contexts& 
   report_losses(groups, other, contexts, report);
   for (std::size_t k = 0; k < session.kernels.size(); ++k) {
     const std::uint32_t stream = session.kernels[k].stream;
-    if (stream >= session.streams.size() || groups.of_kernel[k] == kNone) continue;
+    if (stream >= session.streams.size() || groups.of_kernel[k] == kNone)
+      continue;
     const std::uint32_t process = session.streams[stream].process;
-    if (process < report.processes.size()) ++report.processes[process].kernels;
+    if (process < report.processes.size())
+      ++report.processes[process].kernels;
   }
 
   const std::vector<char> paused = touched_by_pause(session, tree);
@@ -323,7 +364,8 @@ std::vector<std::uint64_t> add_gpu_work(const Regions& regions, const Contexts& 
   }
   std::vector<GpuWork> works(sets.regions);
   for (const auto& [set, sums] : other.of_set) {
-    for (const SetEntry& entry : sets.of(set)) add_other(sums, works[entry.region]);
+    for (const SetEntry& entry : sets.of(set))
+      add_other(sums, works[entry.region]);
   }
   for (std::uint32_t set = 0; set < other.launch_ns.size(); ++set) {
     for (const SetEntry& entry : sets.of(set))
@@ -345,7 +387,8 @@ std::vector<std::uint64_t> add_gpu_work(const Regions& regions, const Contexts& 
     work.exclusive_busy_ns = static_cast<double>(measured.exclusive_busy);
     work.copy_busy_ns = static_cast<double>(measured.copies);
     work.overlap_ns = static_cast<double>(measured.overlap);
-    if (!other.launches_timed) work.launch_ns = unknown_work().launch_ns;
+    if (!other.launches_timed)
+      work.launch_ns = unknown_work().launch_ns;
     if (r >= keys.size()) {  // the run is its own one occurrence
       work.partial = !session.gpu_pauses.empty() && session.pc.samples.empty();
       work.idle_ns = static_cast<double>(measured.gaps);
@@ -380,16 +423,19 @@ std::vector<std::uint64_t> add_gpu_work(const Regions& regions, const Contexts& 
     // PyTorch's annotations of a GPU's own timeline launch nothing: what ran in them is not known.
     const bool annotation = !session.processes.empty() && session.processes.front().operators &&
                             report.regions[r].domain == "gpu_annotation";
-    if (!annotation) report.regions[r].gpu = std::move(work);
+    if (!annotation)
+      report.regions[r].gpu = std::move(work);
   });
   report.unattributed = std::move(works[sets.unattributed_region]);
   report.kernels = works[sets.total_region].top_kernels;
   GpuWork& total = works[sets.total_region];
-  if (total.top_kernels.size() > options.top_kernels) total.top_kernels.resize(options.top_kernels);
+  if (total.top_kernels.size() > options.top_kernels)
+    total.top_kernels.resize(options.top_kernels);
   report.total = std::move(total);
   add_samples(session, contexts, sets, groups, report);
   add_stalls(session, contexts, sets, report);
-  if (details == nullptr) return std::move(busy.occurrence_busy);
+  if (details == nullptr)
+    return std::move(busy.occurrence_busy);
   *details = {std::move(sets), std::move(groups), std::move(busy), paused};
   return details->busy.occurrence_busy;
 }
@@ -404,8 +450,10 @@ void add_projections(const Regions& regions, model::Report& report) {
       if (const std::int64_t one = span_of[regions.tree.range_of[o]]; one >= 0)
         span = std::max<std::int64_t>(span, 0) + one;
     });
-    if (span < 0) continue;
-    if (!report.regions[r].gpu) report.regions[r].gpu = unknown_work();
+    if (span < 0)
+      continue;
+    if (!report.regions[r].gpu)
+      report.regions[r].gpu = unknown_work();
     report.regions[r].gpu->span_ns = static_cast<double>(span);
   }
 }

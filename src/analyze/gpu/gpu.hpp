@@ -23,10 +23,12 @@ struct GpuDetails {
 /// Fills `gpu` of the report's regions, its totals, kernels and busy times of samples. `sampled`:
 /// occurrences behind each region's samples. Adds losses for work whose launch is not known. GPU
 /// busy time of each occurrence.
-std::vector<std::uint64_t> add_gpu_work(const Regions& regions, const Contexts& contexts,
+std::vector<std::uint64_t> add_gpu_work(const Regions& regions,
+                                        const Contexts& contexts,
                                         const std::vector<std::vector<std::uint32_t>>& sampled,
                                         const std::vector<char>& chosen_kernels,
-                                        model::Report& report, GpuDetails* details = nullptr);
+                                        model::Report& report,
+                                        GpuDetails* details = nullptr);
 
 /// Kernel time and busy time of each occurrence of a region that has ended and that no pause
 /// touched.
@@ -34,8 +36,10 @@ struct OccurrenceWork {
   std::vector<std::int64_t> kernel_ns, busy_ns;
   model::Distribution without;  ///< of more that are not listed: zeros
 };
-[[nodiscard]] OccurrenceWork occurrence_work(const Regions& regions, std::size_t r,
-                                             const Busy& busy, const std::vector<char>& paused);
+[[nodiscard]] OccurrenceWork occurrence_work(const Regions& regions,
+                                             std::size_t r,
+                                             const Busy& busy,
+                                             const std::vector<char>& paused);
 
 /// Of an input without kernels: the span of the regions' GPU work, from Session::projections.
 void add_projections(const Regions& regions, model::Report& report);
@@ -53,7 +57,8 @@ void add_projections(const Regions& regions, model::Report& report);
 /// Adds regions, kernels and totals of `session.summary` to the report. kUsage for an expression
 /// that cannot be parsed.
 [[nodiscard]] base::Result<void> add_summaries(const model::Session& session,
-                                               const Options& options, model::Report& report);
+                                               const Options& options,
+                                               model::Report& report);
 
 // Operators of a framework by name, and by name and shapes of their inputs, as PyTorch's
 // key_averages() sums them.

@@ -21,7 +21,8 @@ using testing::SessionBuilder;
 
 const model::Region* find(const model::Report& report, const std::string& path) {
   for (const model::Region& region : report.regions) {
-    if (!region.process && !region.thread && model::path_text(region) == path) return &region;
+    if (!region.process && !region.thread && model::path_text(region) == path)
+      return &region;
   }
   return nullptr;
 }
@@ -65,7 +66,11 @@ TEST(Gpu, DomainsAndStartEndRangesEachHaveTheKernelOnce) {
   b.range(b.t, "decode", 0, 100);
   b.range(b.t, "decode_all", 0, 100, "LLM");
   b.range(b.t, "request", 0, 100, "", RangeKind::kStartEnd);
-  b.range(b.t, "request", 5, 90, "",
+  b.range(b.t,
+          "request",
+          5,
+          90,
+          "",
           RangeKind::kStartEnd);  // two requests at once: the region has the kernel once
   b.kernel(b.launch(b.t, 10, 11), "k", 20, 30);
   const auto report = analyze(b.session);
@@ -100,7 +105,8 @@ TEST(Gpu, AThreadWithoutRangesInheritsTheOnlyOneOpen) {
       const auto& gpu = *find(*report, path)->gpu;
       text += std::to_string(gpu.kernels) + "/" + std::to_string(gpu.inherited_kernels) + " ";
     }
-    for (const std::string& note : report->notes) text += note.substr(0, note.find(':')) + ' ';
+    for (const std::string& note : report->notes)
+      text += note.substr(0, note.find(':')) + ' ';
     return text + std::to_string(report->unattributed->kernels);
   };
   EXPECT_EQ(inherited(PushPopScope::kAuto),
@@ -135,7 +141,8 @@ TEST(Gpu, BusyTimeIsAUnionPerCard) {
 
 TEST(Gpu, OccurrencesDuringAPauseOfTheTimelineAreNotTakenForIdleOnes) {
   OneThread b;
-  for (int i = 0; i < 10; ++i) b.range(b.t, "decode", i * 100, i * 100 + 90);
+  for (int i = 0; i < 10; ++i)
+    b.range(b.t, "decode", i * 100, i * 100 + 90);
   b.range(b.t, "before", -50, -10);
   b.kernel(b.launch(b.t, 10, 11), "k", 20, 50);
   b.kernel(b.launch(b.t, 110, 111), "k", 120, 150);
@@ -260,7 +267,8 @@ TEST(Gpu, WorkWithoutALaunchIsUnattributedAndALoss) {
   EXPECT_EQ(report->unattributed->kernels, 3);
   EXPECT_FALSE(report->unattributed->launch_latency_ns);
   std::map<std::string, std::uint64_t> losses;
-  for (const model::Loss& loss : report->losses) losses[std::string(loss.kind.id())] = loss.count;
+  for (const model::Loss& loss : report->losses)
+    losses[std::string(loss.kind.id())] = loss.count;
   EXPECT_EQ(losses["kernel_without_launch"], 3u);
   EXPECT_EQ(losses["foreign_launch"], 1u);
 }
@@ -286,15 +294,19 @@ class Oracle {
     parent_.assign(n, n);
     for (std::size_t r = 0; r < n; ++r) {
       if (push_pop(r))
-        parent_[r] = innermost(s_.ranges[r].thread, s_.ranges[r].domain, s_.ranges[r].start_ns,
-                               s_.ranges[r].end_ns, r);
+        parent_[r] = innermost(s_.ranges[r].thread,
+                               s_.ranges[r].domain,
+                               s_.ranges[r].start_ns,
+                               s_.ranges[r].end_ns,
+                               r);
     }
   }
 
   std::map<std::string, Expected> regions() {
     std::map<std::string, Expected> out;
     const std::size_t n = s_.ranges.size();
-    for (std::size_t r = 0; r < n; ++r) out[path(r)];
+    for (std::size_t r = 0; r < n; ++r)
+      out[path(r)];
     // Which occurrences every launch belongs to.
     std::vector<std::map<std::size_t, bool>> around(s_.launches.size());  // occurrence: inherited
     for (std::size_t l = 0; l < s_.launches.size(); ++l) {
@@ -302,7 +314,8 @@ class Oracle {
       const std::int64_t end = launch.end_ns == kOpen ? launch.start_ns : launch.end_ns;
       for (std::uint32_t domain = 0; domain < s_.domains.size(); ++domain) {
         const std::size_t own = innermost(launch.thread, domain, launch.start_ns, end, n);
-        for (std::size_t r = own; r != n; r = parent_[r]) around[l][r] = false;
+        for (std::size_t r = own; r != n; r = parent_[r])
+          around[l][r] = false;
         if (scope_ == PushPopScope::kThread || (scope_ == PushPopScope::kAuto && own != n))
           continue;
         std::vector<std::size_t> others;
@@ -310,18 +323,22 @@ class Oracle {
           if (t == launch.thread || s_.threads[t].process != s_.threads[launch.thread].process)
             continue;
           const std::size_t inner = innermost(t, domain, launch.start_ns, end, n);
-          if (inner != n) others.push_back(inner);
+          if (inner != n)
+            others.push_back(inner);
         }
-        if (scope_ == PushPopScope::kAuto && others.size() != 1) continue;
+        if (scope_ == PushPopScope::kAuto && others.size() != 1)
+          continue;
         for (std::size_t r : others) {
-          for (; r != n; r = parent_[r]) around[l].emplace(r, true);
+          for (; r != n; r = parent_[r])
+            around[l].emplace(r, true);
         }
       }
       for (std::size_t r = 0; r < n; ++r) {
         const auto& range = s_.ranges[r];
         if (push_pop(r) || s_.threads[range.thread].process != s_.threads[launch.thread].process)
           continue;
-        if (range.start_ns <= launch.start_ns && end <= range.end_ns) around[l][r] = false;
+        if (range.start_ns <= launch.start_ns && end <= range.end_ns)
+          around[l][r] = false;
       }
     }
     // Paths around every launch: inherited only if every occurrence of the path is.
@@ -330,18 +347,22 @@ class Oracle {
     for (std::size_t l = 0; l < around.size(); ++l) {
       for (const auto& [r, inherited] : around[l]) {
         const auto [at, added] = paths[l].emplace(path(r), inherited);
-        if (!added) at->second = at->second && inherited;
-        if (parent_[r] != n) parents[l].insert(path(parent_[r]));
+        if (!added)
+          at->second = at->second && inherited;
+        if (parent_[r] != n)
+          parents[l].insert(path(parent_[r]));
       }
     }
     for (auto& [name, region] : out) {
       std::set<std::pair<std::uint32_t, int>> busy, exclusive, kernel, copy;  // (card, tick)
       const auto mark = [&](auto& ticks, std::uint32_t stream, std::int64_t from, std::int64_t to) {
-        for (std::int64_t t = from; t < to; ++t) ticks.emplace(card(stream), static_cast<int>(t));
+        for (std::int64_t t = from; t < to; ++t)
+          ticks.emplace(card(stream), static_cast<int>(t));
       };
       for (const auto& k : s_.kernels) {
         const auto inside = paths[k.launch].find(name);
-        if (inside == paths[k.launch].end()) continue;
+        if (inside == paths[k.launch].end())
+          continue;
         const std::int64_t length = k.end_ns - k.start_ns;
         ++region.kernels;
         region.kernel_ns += length;
@@ -351,31 +372,38 @@ class Oracle {
             length);
         mark(busy, k.stream, k.start_ns, k.end_ns);
         mark(kernel, k.stream, k.start_ns, k.end_ns);
-        if (parents[k.launch].contains(name)) continue;
+        if (parents[k.launch].contains(name))
+          continue;
         ++region.exclusive;
         mark(exclusive, k.stream, k.start_ns, k.end_ns);
       }
       for (const auto& c : s_.copies) {
-        if (!paths[c.launch].contains(name)) continue;
+        if (!paths[c.launch].contains(name))
+          continue;
         ++region.copies;
         mark(busy, c.stream, c.start_ns, c.end_ns);
         mark(copy, c.stream, c.start_ns, c.end_ns);
-        if (!parents[c.launch].contains(name)) mark(exclusive, c.stream, c.start_ns, c.end_ns);
+        if (!parents[c.launch].contains(name))
+          mark(exclusive, c.stream, c.start_ns, c.end_ns);
       }
       for (const auto& each : s_.synchronizations) {
-        if (paths[each.launch].contains(name)) region.sync_ns += each.end_ns - each.start_ns;
+        if (paths[each.launch].contains(name))
+          region.sync_ns += each.end_ns - each.start_ns;
       }
       region.busy = static_cast<std::int64_t>(busy.size());
       region.exclusive_busy = static_cast<std::int64_t>(exclusive.size());
-      for (const auto& tick : copy) region.overlap += kernel.contains(tick);
+      for (const auto& tick : copy)
+        region.overlap += kernel.contains(tick);
       region.copy_busy = static_cast<std::int64_t>(copy.size());
       for (std::size_t r = 0; r < n; ++r) {
-        if (path(r) != name) continue;
+        if (path(r) != name)
+          continue;
         std::set<std::pair<std::uint32_t, int>> own;
         std::map<std::uint32_t, std::pair<std::int64_t, std::int64_t>> extent;
         std::int64_t kernel_ns = 0;
         const auto take = [&](const auto& work) {
-          if (!around[work.launch].contains(r)) return false;
+          if (!around[work.launch].contains(r))
+            return false;
           mark(own, work.stream, work.start_ns, work.end_ns);
           const auto [at, added] =
               extent.emplace(card(work.stream), std::pair(work.start_ns, work.end_ns));
@@ -383,11 +411,15 @@ class Oracle {
                         std::max(at->second.second, work.end_ns)};
           return true;
         };
-        for (const auto& k : s_.kernels) kernel_ns += take(k) ? k.end_ns - k.start_ns : 0;
-        for (const auto& c : s_.copies) take(c);
-        for (const auto& [card, ends] : extent) region.span += ends.second - ends.first;
+        for (const auto& k : s_.kernels)
+          kernel_ns += take(k) ? k.end_ns - k.start_ns : 0;
+        for (const auto& c : s_.copies)
+          take(c);
+        for (const auto& [card, ends] : extent)
+          region.span += ends.second - ends.first;
         region.idle -= static_cast<std::int64_t>(own.size());
-        if (s_.ranges[r].end_ns == kOpen) continue;
+        if (s_.ranges[r].end_ns == kOpen)
+          continue;
         region.per_occurrence_busy.push_back(static_cast<std::int64_t>(own.size()));
         region.per_occurrence_kernel.push_back(kernel_ns);
       }
@@ -404,16 +436,21 @@ class Oracle {
   }
   /// The last range in order (before `limit`, when that is a range) of the thread and domain that
   /// contains [start, end].
-  std::size_t innermost(std::uint32_t thread, std::uint32_t domain, std::int64_t start,
-                        std::int64_t end, std::size_t limit) const {
+  std::size_t innermost(std::uint32_t thread,
+                        std::uint32_t domain,
+                        std::int64_t start,
+                        std::int64_t end,
+                        std::size_t limit) const {
     std::size_t best = s_.ranges.size();
     for (std::size_t p = 0; p < s_.ranges.size(); ++p) {
       const auto& range = s_.ranges[p];
       if (!push_pop(p) || range.thread != thread || range.domain != domain ||
           range.start_ns > start || range.end_ns < end)
         continue;
-      if (limit != s_.ranges.size() && !precedes(p, limit)) continue;
-      if (best == s_.ranges.size() || precedes(best, p)) best = p;
+      if (limit != s_.ranges.size() && !precedes(p, limit))
+        continue;
+      if (best == s_.ranges.size() || precedes(best, p))
+        best = p;
     }
     return best;
   }
@@ -435,7 +472,8 @@ class Oracle {
 };
 
 double quantile(std::vector<std::int64_t> v, std::size_t twentieths) {
-  if (v.empty()) return 0;
+  if (v.empty())
+    return 0;
   std::sort(v.begin(), v.end());
   const std::size_t scaled = (v.size() - 1) * twentieths, low = scaled / 20,
                     high = std::min(low + 1, v.size() - 1);
@@ -445,14 +483,15 @@ double quantile(std::vector<std::int64_t> v, std::size_t twentieths) {
 
 /// Two processes with two threads each, on two cards of which they share one; everything at random,
 /// rows out of order.
-SessionBuilder random_session(std::mt19937& random, int ranges, int launches, int horizon,
-                              int longest) {
+SessionBuilder random_session(
+    std::mt19937& random, int ranges, int launches, int horizon, int longest) {
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   SessionBuilder b;
   std::vector<std::uint32_t> threads, streams[2];
   for (int p = 0; p < 2; ++p) {
     const auto process = b.process(static_cast<std::uint32_t>(p + 1));
-    for (int t = 0; t < 2; ++t) threads.push_back(b.thread(process, static_cast<std::uint32_t>(t)));
+    for (int t = 0; t < 2; ++t)
+      threads.push_back(b.thread(process, static_cast<std::uint32_t>(t)));
     for (const char* uuid : {"shared", p == 0 ? "own0" : "own1"}) {
       const auto device =
           b.device(process, static_cast<std::uint32_t>(b.session.devices.size()), uuid);
@@ -462,9 +501,11 @@ SessionBuilder random_session(std::mt19937& random, int ranges, int launches, in
   for (int i = 0; i < ranges; ++i) {
     const int start = pick(horizon), length = pick(4) == 0 ? 0 : pick(longest);
     b.range(threads[static_cast<std::size_t>(pick(4))],
-            std::string(1, static_cast<char>('a' + pick(4))), start,
+            std::string(1, static_cast<char>('a' + pick(4))),
+            start,
             pick(longest < horizon ? 5000 : 12) == 0 ? model::kOpen : start + length,
-            pick(4) == 0 ? "D" : "", pick(6) == 0 ? RangeKind::kStartEnd : RangeKind::kPushPop);
+            pick(4) == 0 ? "D" : "",
+            pick(6) == 0 ? RangeKind::kStartEnd : RangeKind::kPushPop);
   }
   for (int i = 0; i < launches; ++i) {
     const auto thread = static_cast<std::size_t>(pick(4));
@@ -480,7 +521,11 @@ SessionBuilder random_session(std::mt19937& random, int ranges, int launches, in
       b.session.synchronizations.push_back(
           {start, start + length, launch, model::kNone, model::SyncKind::kStream});
     } else {
-      b.kernel(launch, pick(2) ? "gemm" : "softmax", begin, begin + length, stream,
+      b.kernel(launch,
+               pick(2) ? "gemm" : "softmax",
+               begin,
+               begin + length,
+               stream,
                static_cast<std::uint32_t>(pick(3)));
     }
   }
@@ -491,8 +536,11 @@ SessionBuilder random_session(std::mt19937& random, int ranges, int launches, in
 TEST(GpuProperty, AgreesWithBruteForceOnRandomTraces) {
   std::mt19937 random(11);
   for (int trial = 0; trial < 150; ++trial) {
-    SessionBuilder b = random_session(random, static_cast<int>(random() % 30),
-                                      static_cast<int>(random() % 30), kHorizon / 3, kHorizon / 3);
+    SessionBuilder b = random_session(random,
+                                      static_cast<int>(random() % 30),
+                                      static_cast<int>(random() % 30),
+                                      kHorizon / 3,
+                                      kHorizon / 3);
     for (const PushPopScope scope :
          {PushPopScope::kThread, PushPopScope::kAuto, PushPopScope::kProcess}) {
       Options options;
@@ -508,7 +556,8 @@ TEST(GpuProperty, AgreesWithBruteForceOnRandomTraces) {
         SCOPED_TRACE(name + " trial " + std::to_string(trial));
         ASSERT_TRUE(expected.contains(name));
         const Expected& e = expected.at(name);
-        if (!region.gpu) continue;  // no GPU work in this trace
+        if (!region.gpu)
+          continue;  // no GPU work in this trace
         const model::GpuWork& gpu = *region.gpu;
         EXPECT_EQ(gpu.kernels, e.kernels);
         EXPECT_EQ(gpu.exclusive_kernels, e.exclusive);
@@ -543,8 +592,15 @@ TEST(GpuProperty, AgreesWithBruteForceOnRandomTraces) {
 
 std::string dump(const model::Spread& s) {
   char text[200];
-  std::snprintf(text, sizeof text, "[%.17g %.17g %.17g %.17g %.17g %.17g]", s.min, s.median, s.p95,
-                s.max, s.mean, s.stddev);
+  std::snprintf(text,
+                sizeof text,
+                "[%.17g %.17g %.17g %.17g %.17g %.17g]",
+                s.min,
+                s.median,
+                s.p95,
+                s.max,
+                s.mean,
+                s.stddev);
   return text;
 }
 
@@ -552,13 +608,21 @@ std::string dump(const model::Spread& s) {
 std::string dump(const model::Report& report) {
   std::string text;
   const auto work = [&](const model::GpuWork& w) {
-    for (const double v : {static_cast<double>(w.kernels), w.kernel_ns, w.exclusive_kernel_ns,
-                           w.busy_ns, w.exclusive_busy_ns, w.span_ns, w.idle_ns, w.overlap_ns,
-                           w.copy_bytes, static_cast<double>(w.inherited_kernels)}) {
+    for (const double v : {static_cast<double>(w.kernels),
+                           w.kernel_ns,
+                           w.exclusive_kernel_ns,
+                           w.busy_ns,
+                           w.exclusive_busy_ns,
+                           w.span_ns,
+                           w.idle_ns,
+                           w.overlap_ns,
+                           w.copy_bytes,
+                           static_cast<double>(w.inherited_kernels)}) {
       text += " " + std::to_string(v);
     }
     text += dump(w.kernel_ns_per_occurrence) + dump(w.busy_ns_per_occurrence);
-    if (w.launch_latency_ns) text += dump(*w.launch_latency_ns);
+    if (w.launch_latency_ns)
+      text += dump(*w.launch_latency_ns);
     for (const auto& row : w.top_kernels)
       text += "\n  " + row.name + std::to_string(row.calls) + std::to_string(row.shape.grid[0]) +
               dump(row.duration_ns);
@@ -569,10 +633,13 @@ std::string dump(const model::Report& report) {
             dump(region.wall.per_occurrence_ns);
     for (const auto& sample : region.samples)
       text += " " + std::to_string(sample.at_ns) + "/" + std::to_string(sample.busy_ns);
-    if (region.gpu) work(*region.gpu);
+    if (region.gpu)
+      work(*region.gpu);
   }
-  if (report.total) work(*report.total);
-  if (report.unattributed) work(*report.unattributed);
+  if (report.total)
+    work(*report.total);
+  if (report.unattributed)
+    work(*report.unattributed);
   for (const auto& loss : report.losses)
     text += std::string(loss.kind.id()) + std::to_string(loss.count);
   return text;

@@ -68,11 +68,14 @@ class Summer {
       });
       for (const std::uint32_t i : all.of(thread)) {
         const Item item = item_of(i);
-        while (!open_.empty() && !holds(open_.back().item, item)) leave();
+        while (!open_.empty() && !holds(open_.back().item, item))
+          leave();
         open_.push_back({item, 0, 0, 0, 0, {}});
-        if (item.call) take_call(item);
+        if (item.call)
+          take_call(item);
       }
-      while (!open_.empty()) leave();
+      while (!open_.empty())
+        leave();
     }
     for (const model::Range& range :
          s_.ranges) {  // the profiler's own time, whose thread traces do not say
@@ -100,10 +103,12 @@ class Summer {
     std::unordered_map<std::string, std::size_t> at_name;
     for (const auto& [key, sums] : all) {
       std::string name(s_.strings.view(key.first));
-      if (name.starts_with("ProfilerStep#")) name = "ProfilerStep*";
+      if (name.starts_with("ProfilerStep#"))
+        name = "ProfilerStep*";
       const std::string text(s_.strings.view(key.second));
       const auto [at, added] = at_name.emplace(name + '\n' + text, out.size());
-      if (added) out.push_back({name, text, 0, 0, 0, 0, 0});
+      if (added)
+        out.push_back({name, text, 0, 0, 0, 0, 0});
       model::OperatorRow& row = out[at->second];
       row.calls += sums.calls;
       row.cpu_ns += sums.cpu;
@@ -111,14 +116,14 @@ class Summer {
       row.gpu_ns += gpu ? sums.gpu : model::kNan;
       row.exclusive_gpu_ns += gpu ? sums.own_gpu : model::kNan;
     }
-    std::sort(out.begin(), out.end(),
-              [&](const model::OperatorRow& a, const model::OperatorRow& b) {
-                if (gpu && a.exclusive_gpu_ns != b.exclusive_gpu_ns)
-                  return a.exclusive_gpu_ns > b.exclusive_gpu_ns;
-                if (a.exclusive_cpu_ns != b.exclusive_cpu_ns)
-                  return a.exclusive_cpu_ns > b.exclusive_cpu_ns;
-                return std::tie(a.name, a.shapes) < std::tie(b.name, b.shapes);
-              });
+    std::sort(
+        out.begin(), out.end(), [&](const model::OperatorRow& a, const model::OperatorRow& b) {
+          if (gpu && a.exclusive_gpu_ns != b.exclusive_gpu_ns)
+            return a.exclusive_gpu_ns > b.exclusive_gpu_ns;
+          if (a.exclusive_cpu_ns != b.exclusive_cpu_ns)
+            return a.exclusive_cpu_ns > b.exclusive_cpu_ns;
+          return std::tie(a.name, a.shapes) < std::tie(b.name, b.shapes);
+        });
     return out;
   }
 
@@ -148,8 +153,10 @@ class Summer {
   }
   Item item_of(std::uint32_t i) const {
     const auto ranges = static_cast<std::uint32_t>(s_.ranges.size());
-    return {start_of(i), i < ranges ? s_.ranges[i].end_ns : s_.launches[i - ranges].end_ns,
-            i < ranges ? i : i - ranges, i >= ranges};
+    return {start_of(i),
+            i < ranges ? s_.ranges[i].end_ns : s_.launches[i - ranges].end_ns,
+            i < ranges ? i : i - ranges,
+            i >= ranges};
   }
 
   bool of_framework(std::uint32_t thread) const {
@@ -163,16 +170,19 @@ class Summer {
   static bool holds(const Item& outer, const Item& inner) {
     const bool empty_at_its_end = outer.end == inner.start && inner.end == outer.end;
     const bool call_of_range = inner.call && !outer.call;
-    if (outer.end <= inner.start && !(empty_at_its_end && call_of_range)) return false;
+    if (outer.end <= inner.start && !(empty_at_its_end && call_of_range))
+      return false;
     return inner.call ? !outer.call || inner.end <= outer.end : inner.end <= outer.end;
   }
 
   /// GPU work counts for the operator around the call, not for the call.
   void take_call(const Item& item) {
     const double gpu = gpu_of_call_[item.index];
-    if (gpu == 0) return;
+    if (gpu == 0)
+      return;
     for (std::size_t i = open_.size(); i-- > 0;) {
-      if (open_[i].item.call) continue;
+      if (open_[i].item.call)
+        continue;
       open_[i].own_gpu += gpu;
       return;
     }
@@ -186,14 +196,16 @@ class Summer {
     const double length =
         open.item.end == kOpen ? 0 : static_cast<double>(open.item.end - open.item.start);
     Open* outer = open_.empty() ? nullptr : &open_.back();
-    if (outer != nullptr && !open.item.call) outer->gpu += open.gpu + open.own_gpu;
+    if (outer != nullptr && !open.item.call)
+      outer->gpu += open.gpu + open.own_gpu;
     model::StringId name = 0, shapes = 0;
     if (open.item.call) {
       name = s_.launches[open.item.index].name;
     } else {
       const model::Range& range = s_.ranges[open.item.index];
       name = range.name;
-      if (range.attributes < s_.attributes.size()) shapes = s_.attributes[range.attributes].text;
+      if (range.attributes < s_.attributes.size())
+        shapes = s_.attributes[range.attributes].text;
     }
     if (open.children == 1 && open.child.key >> 32 == name) {
       open.covered = open.child.covered;
@@ -202,19 +214,22 @@ class Summer {
     } else if (open.children == 1) {
       add(open.child);
     }
-    if (open.item.end == kOpen) return;  // never ended: no time, and no call of the trace
+    if (open.item.end == kOpen)
+      return;  // never ended: no time, and no call of the trace
     shapes_ |= shapes != 0;
     const Done done{
         std::uint64_t{name} << 32 | shapes,
         {1, length, std::max(0.0, length - open.covered), open.gpu + open.own_gpu, open.own_gpu},
         open.covered};
-    if (outer == nullptr) return add(done);
+    if (outer == nullptr)
+      return add(done);
     outer->covered += length;
     if (++outer->children == 1) {
       outer->child = done;
       return;
     }
-    if (outer->children == 2) add(outer->child);
+    if (outer->children == 2)
+      add(outer->child);
     add(done);
   }
 
@@ -231,18 +246,21 @@ namespace {
 
 /// A recording of CUDA calls alone: each function with its calls, all that is known.
 void add_calls(const Session& session, model::Report& report) {
-  if (!session.ranges.empty() || model::ran_on_gpu(session) || session.launches.empty()) return;
+  if (!session.ranges.empty() || model::ran_on_gpu(session) || session.launches.empty())
+    return;
   std::map<model::StringId, model::OperatorRow> by_name;
   for (const model::Launch& call : session.launches) {
     model::OperatorRow& row = by_name[call.name];
     ++row.calls;
-    if (call.end_ns != kOpen) row.cpu_ns += static_cast<double>(call.end_ns - call.start_ns);
+    if (call.end_ns != kOpen)
+      row.cpu_ns += static_cast<double>(call.end_ns - call.start_ns);
   }
   for (auto& [name, row] : by_name) {
     row.name = std::string(session.strings.view(name));
     row.exclusive_cpu_ns = row.cpu_ns;
     row.gpu_ns = row.exclusive_gpu_ns = model::kNan;
-    if (!row.name.empty()) report.operators.push_back(std::move(row));
+    if (!row.name.empty())
+      report.operators.push_back(std::move(row));
   }
   std::ranges::stable_sort(report.operators, std::greater<>(), &model::OperatorRow::cpu_ns);
 }
@@ -251,13 +269,15 @@ void add_calls(const Session& session, model::Report& report) {
 
 void add_operators(const Session& session, model::Report& report) {
   add_calls(session, report);
-  if (std::none_of(session.processes.begin(), session.processes.end(),
-                   [](const auto& one) { return one.operators; }))
+  if (std::none_of(session.processes.begin(), session.processes.end(), [](const auto& one) {
+        return one.operators;
+      }))
     return;
   Summer summer(session);
   summer.run();
   report.operators = summer.rows(false);
-  if (summer.has_shapes()) report.operators_by_shape = summer.rows(true);
+  if (summer.has_shapes())
+    report.operators_by_shape = summer.rows(true);
 }
 
 }  // namespace rangescope::analyze

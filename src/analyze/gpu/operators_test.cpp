@@ -19,10 +19,14 @@ struct Trace : SessionBuilder {
     (void)stream(0, device(0, 0), 7);
   }
   /// An operator; PyTorch's sequence number where it is not 0.
-  void op(std::uint32_t on, std::string_view name, std::int64_t start, std::int64_t end,
+  void op(std::uint32_t on,
+          std::string_view name,
+          std::int64_t start,
+          std::int64_t end,
           std::int64_t number = 0) {
     const std::uint32_t at = range(on, name, start, end);
-    if (number == 0) return;
+    if (number == 0)
+      return;
     session.ranges[at].attributes = static_cast<std::uint32_t>(session.attributes.size());
     model::Attributes& with = session.attributes.emplace_back();
     with.payload_type = model::PayloadType::kInt64;
@@ -127,7 +131,8 @@ TEST(Operators, TheProfilersOwnTimeIsARowOfItsOwn) {
 
 std::string kernels(const SessionBuilder& trace, const Options& options = {}) {
   const auto report = analyze(trace.session, options);
-  if (!report) return base::to_string(report.error());
+  if (!report)
+    return base::to_string(report.error());
   std::string out;
   for (const model::Region& region : report->regions)
     if (region.gpu && region.gpu->kernels > 0)

@@ -18,11 +18,13 @@ bool same(const OpenRange& a, const OpenRange& b) {
 }
 
 /// Push/pop ranges of a captured path, one list a domain (or one list, when domains nest).
-std::map<std::uint32_t, OpenPath> by_domain(const Session& session, const OpenPath& path,
+std::map<std::uint32_t, OpenPath> by_domain(const Session& session,
+                                            const OpenPath& path,
                                             bool nested) {
   std::map<std::uint32_t, OpenPath> lists;
   for (const OpenRange& range : path) {
-    if (range.kind != RangeKind::kPushPop || range.domain >= session.domains.size()) continue;
+    if (range.kind != RangeKind::kPushPop || range.domain >= session.domains.size())
+      continue;
     lists[nested ? 0 : range.domain].push_back(range);
   }
   return lists;
@@ -36,7 +38,8 @@ std::vector<std::map<std::uint32_t, OpenPath>> paths_below_capture(const Session
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::size_t>> graphs;
   for (std::size_t n = 0; n < session.graph_nodes.size(); ++n) {
     const model::GraphNode& node = session.graph_nodes[n];
-    if (node.captured_path >= session.captured_paths.size()) continue;
+    if (node.captured_path >= session.captured_paths.size())
+      continue;
     paths[n] = by_domain(session, session.captured_paths[node.captured_path], nested);
     graphs[{node.process, node.graph_id}].push_back(n);
   }
@@ -60,7 +63,8 @@ std::vector<std::map<std::uint32_t, OpenPath>> paths_below_capture(const Session
     for (const std::size_t n : nodes) {
       for (auto& [domain, path] : paths[n]) {
         const auto found = shared.find(domain);
-        if (found == shared.end()) continue;
+        if (found == shared.end())
+          continue;
         const auto [length, equal] = found->second;
         const std::size_t drop = equal && length > 0 ? length - 1 : length;
         path.erase(path.begin(),
@@ -84,10 +88,12 @@ class Replays {
         for (const OpenRange& range : path)
           key.push_back(std::uint64_t{range.domain} << 32 | range.name);
       }
-      if (key.empty()) continue;
+      if (key.empty())
+        continue;
       const auto [at, added] =
           known.emplace(std::move(key), static_cast<std::uint32_t>(paths_.size()));
-      if (added) paths_.push_back(paths[n]);
+      if (added)
+        paths_.push_back(paths[n]);
       path_of_node_[n] = at->second;
     }
   }
@@ -99,7 +105,8 @@ class Replays {
     std::vector<std::uint32_t> of_item(items.size());
     for (std::size_t i = 0; i < items.size(); ++i) {
       const Item& item = items[i];
-      if (item.launch >= session_.launches.size()) continue;
+      if (item.launch >= session_.launches.size())
+        continue;
       const std::uint32_t thread = session_.launches[item.launch].thread;
       if (thread >= session_.threads.size() ||
           session_.threads[thread].process >= session_.processes.size())
@@ -115,7 +122,8 @@ class Replays {
   /// The context of a captured path below a launch, made when it is first asked for.
   std::uint32_t replay(std::uint32_t launch, std::uint32_t path) {
     const std::uint64_t key = std::uint64_t{launch} << 32 | path;
-    if (key == last_key_) return last_context_;
+    if (key == last_key_)
+      return last_context_;
     last_key_ = key;
     if (const auto found = made_.find(key); found != made_.end())
       return last_context_ = found->second;
@@ -153,7 +161,9 @@ class Replays {
     for (const OpenRange& range : path) {
       const std::uint32_t parent_cell = parent == kNone ? kNone : tree_.cell[parent];
       const std::uint32_t cell = cell_of(parent == kNone ? thread : tree_.cells[parent_cell].thread,
-                                         parent_cell, range, session_.launches[launch].start_ns);
+                                         parent_cell,
+                                         range,
+                                         session_.launches[launch].start_ns);
       const auto [at, added] = occurrences_.try_emplace(
           {launch, parent, cell}, static_cast<std::uint32_t>(tree_.cell.size()));
       if (added) {
@@ -167,7 +177,9 @@ class Replays {
     return parent;
   }
 
-  std::uint32_t cell_of(std::uint32_t thread, std::uint32_t parent_cell, const OpenRange& range,
+  std::uint32_t cell_of(std::uint32_t thread,
+                        std::uint32_t parent_cell,
+                        const OpenRange& range,
                         std::int64_t at) {
     if (cells_.empty()) {
       for (std::uint32_t c = 0; c < tree_.cells.size(); ++c) {
@@ -207,9 +219,11 @@ class Replays {
 }  // namespace
 
 void add_replays(const Session& session, Domains domains, Tree& tree, Contexts& contexts) {
-  if (session.graph_nodes.empty() || session.captured_paths.empty()) return;
+  if (session.graph_nodes.empty() || session.captured_paths.empty())
+    return;
   Replays replays(session, domains, tree, contexts);
-  if (!replays.any()) return;
+  if (!replays.any())
+    return;
   contexts.of_kernel = replays.place(session.kernels);
   contexts.of_copy = replays.place(session.copies);
   contexts.of_memset = replays.place(session.memsets);

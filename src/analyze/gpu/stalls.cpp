@@ -21,7 +21,8 @@ using Counts = std::map<std::pair<std::uint32_t, StringId>, std::uint64_t>;
 using Kernels = std::map<StringId, Counts>;
 
 std::string words(std::string_view reason) {
-  if (reason == "selected") return "issued";
+  if (reason == "selected")
+    return "issued";
   std::string text(reason);
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
@@ -31,8 +32,8 @@ std::string words(std::string_view reason) {
 template <class Key>
 std::vector<std::pair<Key, std::uint64_t>> by_samples(const std::map<Key, std::uint64_t>& counts) {
   std::vector<std::pair<Key, std::uint64_t>> out(counts.begin(), counts.end());
-  std::stable_sort(out.begin(), out.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(
+      out.begin(), out.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   return out;
 }
 
@@ -66,17 +67,23 @@ model::Stalls stalls_of(const Session& session, const Counts& counts, double tot
   for (const auto& [reason, samples] : by_samples(reasons))
     out.reasons.push_back({reason, share(samples)});
   std::map<Where, std::uint64_t> sizes;
-  for (const auto& [where, line] : lines) sizes[where] = line.samples;
+  for (const auto& [where, line] : lines)
+    sizes[where] = line.samples;
   for (const auto& [where, samples] : by_samples(sizes)) {
-    if (out.lines.size() == model::kMostStallLines) break;
+    if (out.lines.size() == model::kMostStallLines)
+      break;
     const Line& line = lines[where];
     const auto of_line = by_samples(line.reasons);
-    const auto waits = std::find_if(of_line.begin(), of_line.end(),
-                                    [](const auto& each) { return model::is_stall(each.first); });
+    const auto waits = std::find_if(of_line.begin(), of_line.end(), [](const auto& each) {
+      return model::is_stall(each.first);
+    });
     const auto& most = waits == of_line.end() ? of_line.front() : *waits;
-    out.lines.push_back({std::string(session.strings.view(std::get<0>(where))), std::get<1>(where),
+    out.lines.push_back({std::string(session.strings.view(std::get<0>(where))),
+                         std::get<1>(where),
                          std::string(session.strings.view(std::get<2>(where))),
-                         by_samples(line.offsets).front().first, share(samples), most.first,
+                         by_samples(line.offsets).front().first,
+                         share(samples),
+                         most.first,
                          share(most.second)});
   }
   if (const model::StallShare* top = model::top_stall(out);
@@ -97,9 +104,12 @@ std::vector<StringId> kernels_of_launches(const Session& session) {
 
 }  // namespace
 
-void add_stalls(const Session& session, const Contexts& contexts, const Sets& sets,
+void add_stalls(const Session& session,
+                const Contexts& contexts,
+                const Sets& sets,
                 model::Report& report) {
-  if (session.pc.samples.empty()) return;
+  if (session.pc.samples.empty())
+    return;
   const std::vector<StringId> launched = kernels_of_launches(session);
   std::map<std::uint32_t, Kernels> of_set;
   for (const model::PcSample& sample : session.pc.samples) {
@@ -113,20 +123,25 @@ void add_stalls(const Session& session, const Contexts& contexts, const Sets& se
   for (const auto& [set, kernels] : of_set)
     for (const SetEntry& entry : sets.of(set))
       for (const auto& [kernel, counts] : kernels)
-        for (const auto& [key, samples] : counts) of_region[entry.region][kernel][key] += samples;
+        for (const auto& [key, samples] : counts)
+          of_region[entry.region][kernel][key] += samples;
   const auto fill = [&](std::uint32_t region, std::vector<model::KernelRow>& rows) {
     const auto kernels = of_region.find(region);
-    if (kernels == of_region.end()) return;
+    if (kernels == of_region.end())
+      return;
     for (model::KernelRow& row : rows)
       for (const auto& [kernel, counts] : kernels->second)
         if (session.strings.view(kernel) == row.name)
           row.stalls = stalls_of(session, counts, row.total_ns);
   };
   for (std::uint32_t r = 0; r < report.regions.size(); ++r)
-    if (report.regions[r].gpu) fill(r, report.regions[r].gpu->top_kernels);
+    if (report.regions[r].gpu)
+      fill(r, report.regions[r].gpu->top_kernels);
   fill(sets.total_region, report.kernels);
-  if (report.total) fill(sets.total_region, report.total->top_kernels);
-  if (report.unattributed) fill(sets.unattributed_region, report.unattributed->top_kernels);
+  if (report.total)
+    fill(sets.total_region, report.total->top_kernels);
+  if (report.unattributed)
+    fill(sets.unattributed_region, report.unattributed->top_kernels);
 }
 
 }  // namespace rangescope::analyze

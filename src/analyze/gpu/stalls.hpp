@@ -11,7 +11,9 @@
 namespace rangescope::analyze {
 
 /// After add_gpu_work() made the rows. O(samples x depth), and a sort.
-void add_stalls(const model::Session& session, const Contexts& contexts, const Sets& sets,
+void add_stalls(const model::Session& session,
+                const Contexts& contexts,
+                const Sets& sets,
                 model::Report& report);
 
 }  // namespace rangescope::analyze

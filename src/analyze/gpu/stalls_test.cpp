@@ -21,22 +21,28 @@ struct Sampled : testing::SessionBuilder {
     kernel(third = launch(t, 50, 52), "gemm", 200, 210);
     kernel(other = launch(t, 60, 62), "softmax", 210, 220);
   }
-  std::uint32_t place(std::string_view function, std::uint64_t offset, std::string_view file = {},
+  std::uint32_t place(std::string_view function,
+                      std::uint64_t offset,
+                      std::string_view file = {},
                       std::uint32_t line = 0) {
     session.pc.places.push_back(
         {kernel_name(function), offset, session.strings.intern(file), line});
     return static_cast<std::uint32_t>(session.pc.places.size() - 1);
   }
-  void sample(std::uint32_t launch, std::uint32_t place, std::string_view reason,
+  void sample(std::uint32_t launch,
+              std::uint32_t place,
+              std::string_view reason,
               std::uint32_t samples) {
     session.pc.samples.push_back({launch, place, session.strings.intern(reason), samples});
   }
 };
 
-const model::KernelRow& row(const model::Report& report, std::size_t region,
+const model::KernelRow& row(const model::Report& report,
+                            std::size_t region,
                             std::string_view kernel) {
   for (const model::KernelRow& each : report.regions.at(region).gpu->top_kernels)
-    if (each.name == kernel) return each;
+    if (each.name == kernel)
+      return each;
   static const model::KernelRow none;
   return none;
 }
@@ -95,7 +101,8 @@ TEST(Stalls, NoneWhereNothingWasSampledAndNoSavingWithoutAWait) {
 TEST(Stalls, GraphsByTheNameOfTheFunction) {
   Sampled b;
   b.session.graph_nodes.push_back({});
-  for (model::Kernel& kernel : b.session.kernels) kernel.launch = b.first, kernel.graph_node = 0;
+  for (model::Kernel& kernel : b.session.kernels)
+    kernel.launch = b.first, kernel.graph_node = 0;
   b.sample(b.first, b.place("softmax", 0x10), "barrier", 4);
   const auto report = analyze(b.session);
   EXPECT_EQ(row(*report, 1, "softmax").stalls->samples, 4);

@@ -16,15 +16,21 @@ using model::kNan;
 constexpr std::int64_t kUnknownCount = -1;
 
 model::Spread spread(const model::SummarySpread& known) {
-  return {known.min.value_or(kNan), known.median.value_or(kNan), kNan,
-          known.max.value_or(kNan), known.mean.value_or(kNan),   known.stddev.value_or(kNan)};
+  return {known.min.value_or(kNan),
+          known.median.value_or(kNan),
+          kNan,
+          known.max.value_or(kNan),
+          known.mean.value_or(kNan),
+          known.stddev.value_or(kNan)};
 }
 
 /// The kernels of one region (or of the run): rows of one name are put together, since a table has
 /// one a thread.
 void add_kernels(const model::Session& session,
-                 const std::vector<const model::KernelSummary*>& rows, std::size_t top,
-                 model::GpuWork& work, std::vector<model::KernelRow>& out) {
+                 const std::vector<const model::KernelSummary*>& rows,
+                 std::size_t top,
+                 model::GpuWork& work,
+                 std::vector<model::KernelRow>& out) {
   work.kernels = work.nccl_kernels = 0;
   work.kernel_ns = work.nccl_ns = 0;
   std::map<model::StringId, model::KernelRow> by_name;
@@ -62,7 +68,8 @@ void add_kernels(const model::Session& session,
     out.push_back(std::move(row));
   }
   std::ranges::stable_sort(out, &model::KernelRow::comes_before);
-  if (out.size() > top) out.resize(top);
+  if (out.size() > top)
+    out.resize(top);
 }
 
 /// Functions of the GPU's API by name, the longest first. What they did on the GPU is unknown.
@@ -76,7 +83,8 @@ void add_calls(const model::Session& session, std::vector<model::OperatorRow>& o
     row.exclusive_cpu_ns = row.cpu_ns;
     row.gpu_ns = row.exclusive_gpu_ns = kNan;
   }
-  for (auto& [name, row] : rows) out.push_back(std::move(row));
+  for (auto& [name, row] : rows)
+    out.push_back(std::move(row));
   std::ranges::stable_sort(out, std::ranges::greater{}, &model::OperatorRow::cpu_ns);
 }
 
@@ -90,26 +98,31 @@ struct Key {
 
 model::GpuWork unknown_work() {
   model::GpuWork work;
-  for (const auto count : model::kGpuCounts) work.*count = kUnknownCount;
+  for (const auto count : model::kGpuCounts)
+    work.*count = kUnknownCount;
   work.distinct_kernels = kUnknownCount;
   work.recorded_occurrences = 0;
-  for (const auto value : model::kGpuTimes) work.*value = kNan;
+  for (const auto value : model::kGpuTimes)
+    work.*value = kNan;
   work.copy_busy_ns = kNan;
   work.share = kNan;
   work.kernel_ns_per_occurrence = work.busy_ns_per_occurrence = model::kNoSpread;
   return work;
 }
 
-base::Result<void> add_summaries(const model::Session& session, const Options& options,
+base::Result<void> add_summaries(const model::Session& session,
+                                 const Options& options,
                                  model::Report& report) {
   const model::Summary& summary = session.summary;
-  if (summary.empty()) return {};
+  if (summary.empty())
+    return {};
   std::map<Key, const model::RangeSummary*> ranges;
   std::map<Key, std::vector<const model::KernelSummary*>> kernels;
   std::vector<const model::KernelSummary*> of_run, outside;
   std::vector<Key> order;
   const auto see = [&](const Key& key) {
-    if (!ranges.contains(key)) order.push_back(key);
+    if (!ranges.contains(key))
+      order.push_back(key);
     return ranges.try_emplace(key, nullptr).first;
   };
   for (const model::RangeSummary& range : summary.ranges)
@@ -132,9 +145,11 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
     std::vector<std::string_view> path{session.strings.view(key.name)};
     if (const auto nested = summary.paths.find(key.name); nested != summary.paths.end()) {
       path.clear();
-      for (const model::StringId each : nested->second) path.push_back(session.strings.view(each));
+      for (const model::StringId each : nested->second)
+        path.push_back(session.strings.view(each));
     }
-    if (!options.ranges.chooses(domain, path, key.kind)) continue;
+    if (!options.ranges.chooses(domain, path, key.kind))
+      continue;
     model::Region region;
     region.id = static_cast<std::uint32_t>(report.regions.size());
     region.path.assign(path.begin(), path.end());
@@ -160,40 +175,48 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
       }
     }
     if (const auto found = kernels.find(key); found != kernels.end()) {
-      if (!region.gpu) region.gpu = unknown_work();
-      add_kernels(session, found->second, options.top_kernels, *region.gpu,
-                  region.gpu->top_kernels);
+      if (!region.gpu)
+        region.gpu = unknown_work();
+      add_kernels(
+          session, found->second, options.top_kernels, *region.gpu, region.gpu->top_kernels);
       if (ranges[key] == nullptr) {  // the table repeats it for every kernel of a thread
         std::map<std::uint64_t, std::int64_t> by_thread;
         for (const model::KernelSummary* row : found->second) {
           std::int64_t& most = by_thread[std::uint64_t{row->pid} << 32 | row->tid];
           most = std::max(most, row->occurrences);
         }
-        for (const auto& [thread, occurrences] : by_thread) region.occurrences += occurrences;
+        for (const auto& [thread, occurrences] : by_thread)
+          region.occurrences += occurrences;
       }
     }
     report.regions.push_back(std::move(region));
   }
   if (!of_run.empty()) {
     report.total = unknown_work();
-    add_kernels(session, of_run, std::numeric_limits<std::size_t>::max(), *report.total,
-                report.kernels);
+    add_kernels(
+        session, of_run, std::numeric_limits<std::size_t>::max(), *report.total, report.kernels);
   }
   if (!outside.empty()) {
     report.unattributed = unknown_work();
-    add_kernels(session, outside, options.top_kernels, *report.unattributed,
+    add_kernels(session,
+                outside,
+                options.top_kernels,
+                *report.unattributed,
                 report.unattributed->top_kernels);
   }
   if (!summary.copies.empty()) {
-    if (!report.total) report.total = unknown_work();
+    if (!report.total)
+      report.total = unknown_work();
     report.total->copies = report.total->memsets = 0;
     report.total->copy_ns = report.total->copy_bytes = 0;
     for (const model::CopySummary& copy : summary.copies) {
       (copy.memset ? report.total->memsets : report.total->copies) += copy.calls;
-      if (copy.memset) continue;
+      if (copy.memset)
+        continue;
       report.total->copy_ns += copy.total_ns;
       report.total->copy_bytes += copy.bytes;
-      if (std::isnan(copy.bytes)) continue;  // a row of a kind has bytes
+      if (std::isnan(copy.bytes))
+        continue;  // a row of a kind has bytes
       report.total->copies_by_kind.push_back({copy.kind, copy.calls, copy.bytes, copy.total_ns});
     }
   }

@@ -24,7 +24,8 @@ model::Session example() {
     model::KernelSummary row;
     row.in_range = true;
     row.outside = outside;
-    if (!outside) row.range = id("decode");
+    if (!outside)
+      row.range = id("decode");
     row.name = id(name);
     row.calls = calls;
     row.total_ns = total;
@@ -49,9 +50,14 @@ TEST(Summaries, BecomeFlatRegionsAndSayWhatTheyDoNotKnow) {
   EXPECT_EQ(model::value_of(region, "gpu.kernels"), 11.0);
   EXPECT_EQ(model::value_of(region, "gpu.kernel_ns"), 450.0);
   EXPECT_EQ(model::value_of(region, "gpu.nccl_kernels"), 1.0);
-  for (const char* unknown :
-       {"wall_ns.exclusive", "wall_ns.p95", "wall_ns.share", "threads", "unclosed", "gpu.busy_ns",
-        "gpu.exclusive_kernels", "gpu.graph_launches"}) {
+  for (const char* unknown : {"wall_ns.exclusive",
+                              "wall_ns.p95",
+                              "wall_ns.share",
+                              "threads",
+                              "unclosed",
+                              "gpu.busy_ns",
+                              "gpu.exclusive_kernels",
+                              "gpu.graph_launches"}) {
     EXPECT_FALSE(model::value_of(region, unknown)) << unknown;
   }
   ASSERT_EQ(region.gpu->top_kernels.size(), 2u);

@@ -21,7 +21,8 @@ class OccurrencesAround {
     for (const std::uint32_t entry : contexts_.of(context)) {
       std::uint32_t occurrence = entry & ~kInherited;
       for (; occurrence != kNone; occurrence = tree_.parent[occurrence]) {
-        if (visited_[occurrence] == point_) break;  // those around it were visited, too
+        if (visited_[occurrence] == point_)
+          break;  // those around it were visited, too
         visited_[occurrence] = point_;
         visit(occurrence);
       }

@@ -28,25 +28,32 @@ class NextCalls {
       : session_(session), calls_(session.processes.size()), changes_ns_(session.threads.size()) {
     for (std::uint32_t i = 0; i < session.launches.size(); ++i) {
       const model::Launch& call = session.launches[i];
-      if (!puts_work_on_gpu(call.kind) || call.thread >= session.threads.size()) continue;
+      if (!puts_work_on_gpu(call.kind) || call.thread >= session.threads.size())
+        continue;
       const std::int64_t end_ns = call.end_ns == kOpen ? call.start_ns : call.end_ns;
       calls_[session.threads[call.thread].process].emplace_back(end_ns, i);
     }
-    for (auto& calls : calls_) std::ranges::sort(calls);
+    for (auto& calls : calls_)
+      std::ranges::sort(calls);
     for (const model::Range& range : session.ranges) {
-      if (range.module || range.thread >= changes_ns_.size()) continue;
+      if (range.module || range.thread >= changes_ns_.size())
+        continue;
       changes_ns_[range.thread].push_back(range.start_ns);
-      if (range.end_ns != kOpen) changes_ns_[range.thread].push_back(range.end_ns);
+      if (range.end_ns != kOpen)
+        changes_ns_[range.thread].push_back(range.end_ns);
     }
-    for (auto& changes : changes_ns_) std::ranges::sort(changes);
+    for (auto& changes : changes_ns_)
+      std::ranges::sort(changes);
   }
 
   /// Nothing where no call follows.
   [[nodiscard]] std::optional<Moment> after(std::uint32_t process, std::int64_t at_ns) const {
-    if (process >= calls_.size()) return std::nullopt;
+    if (process >= calls_.size())
+      return std::nullopt;
     const auto& calls = calls_[process];
     const auto next = std::ranges::upper_bound(calls, at_ns, {}, &Call::first);
-    if (next == calls.end()) return std::nullopt;
+    if (next == calls.end())
+      return std::nullopt;
     const model::Launch& call = session_.launches[next->second];
     const std::int64_t launched_ns = std::max(at_ns, call.start_ns);
     const bool is_in_one_range = !has_change(call.thread, at_ns, launched_ns);
@@ -56,7 +63,8 @@ class NextCalls {
  private:
   using Call = std::pair<std::int64_t, std::uint32_t>;  ///< its end and its index
 
-  [[nodiscard]] bool has_change(std::uint32_t thread, std::int64_t from_ns,
+  [[nodiscard]] bool has_change(std::uint32_t thread,
+                                std::int64_t from_ns,
                                 std::int64_t to_ns) const {
     const auto& changes_ns = changes_ns_[thread];
     const auto next = std::ranges::upper_bound(changes_ns, from_ns);
@@ -77,10 +85,12 @@ AskedPoints asked_points(const Session& session) {
   const auto add = [&](std::uint32_t thread, std::uint32_t allocator, std::int64_t at_ns) {
     std::optional<Moment> moment = Moment{thread, at_ns};
     if (thread >= session.threads.size()) {
-      if (!next_calls) next_calls.emplace(session);
+      if (!next_calls)
+        next_calls.emplace(session);
       moment = next_calls->after(allocators.allocators[allocator].process, at_ns);
     }
-    if (!moment) return kNone;
+    if (!moment)
+      return kNone;
     model::Launch& call = points.calls.emplace_back();
     call.start_ns = call.end_ns = moment->at_ns;
     call.thread = moment->thread;

@@ -25,10 +25,13 @@ std::vector<std::uint32_t> partners_of(const Session& session) {
   for (std::uint32_t i = 0; i < partners.size(); ++i) {
     const MemoryEvent& event = session.memory_events[i];
     const std::pair key(event.process, event.address);
-    if (event.operation == MemoryOperation::kAllocate) in_use[key] = i;
-    if (event.operation != MemoryOperation::kFree) continue;
+    if (event.operation == MemoryOperation::kAllocate)
+      in_use[key] = i;
+    if (event.operation != MemoryOperation::kFree)
+      continue;
     const auto allocation = in_use.find(key);
-    if (allocation == in_use.end()) continue;
+    if (allocation == in_use.end())
+      continue;
     partners[i] = allocation->second;
     partners[allocation->second] = i;
     in_use.erase(allocation);
@@ -60,10 +63,12 @@ class CudaMemoryOfReport {
     std::vector<char> is_counted(session_.launches.size(), 0);
     for (std::size_t i = 0; i < call_ns_.size(); ++i) {
       const std::uint32_t launch = session_.memory_events[i].launch;
-      if (launch >= is_counted.size() || is_counted[launch] != 0) continue;
+      if (launch >= is_counted.size() || is_counted[launch] != 0)
+        continue;
       is_counted[launch] = 1;
       const model::Launch& call = session_.launches[launch];
-      if (call.end_ns != model::kOpen) call_ns_[i] = since_ns(call.start_ns, call.end_ns);
+      if (call.end_ns != model::kOpen)
+        call_ns_[i] = since_ns(call.start_ns, call.end_ns);
     }
   }
 
@@ -76,8 +81,10 @@ class CudaMemoryOfReport {
   /// Its allocation's; 0 of a free of what is older.
   [[nodiscard]] MemoryChange change_of(std::size_t event) const {
     const MemoryEvent& changed = session_.memory_events[event];
-    if (changed.operation == MemoryOperation::kAllocate) return {changed.at_ns, changed.bytes};
-    if (partners_[event] == kNone) return {changed.at_ns, 0};
+    if (changed.operation == MemoryOperation::kAllocate)
+      return {changed.at_ns, changed.bytes};
+    if (partners_[event] == kNone)
+      return {changed.at_ns, 0};
     return {changed.at_ns, 0 - session_.memory_events[partners_[event]].bytes};
   }
 
@@ -98,7 +105,8 @@ class CudaMemoryOfReport {
       const auto [process, device, memory_kind] = key;
       const MemoryUsage usage(std::move(kind.changes));
       kind.memory.process = process;
-      if (device < session_.devices.size()) kind.memory.device = session_.devices[device].ordinal;
+      if (device < session_.devices.size())
+        kind.memory.device = session_.devices[device].ordinal;
       kind.memory.kind = memory_kind;
       kind.memory.peak_bytes = usage.peak();
       kind.memory.peak_at_ns = std::max(0.0, since_ns(session_.begin_ns, usage.peak_at()));
@@ -109,12 +117,16 @@ class CudaMemoryOfReport {
   void count(std::size_t i, CudaMemory& memory) const {
     const MemoryEvent& event = session_.memory_events[i];
     memory.call_ns += call_ns_[i];
-    if (event.operation == MemoryOperation::kFailedAllocation) ++memory.failures;
-    if (event.operation == MemoryOperation::kFree) ++memory.frees;
-    if (event.operation != MemoryOperation::kAllocate) return;
+    if (event.operation == MemoryOperation::kFailedAllocation)
+      ++memory.failures;
+    if (event.operation == MemoryOperation::kFree)
+      ++memory.frees;
+    if (event.operation != MemoryOperation::kAllocate)
+      return;
     ++memory.allocations;
     memory.allocated_bytes += static_cast<double>(event.bytes);
-    if (!is_kept(i)) return;
+    if (!is_kept(i))
+      return;
     ++memory.kept;
     memory.kept_bytes += static_cast<double>(event.bytes);
   }
@@ -124,7 +136,8 @@ class CudaMemoryOfReport {
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<MemoryChange>> changes;
     for (std::size_t i = 0; i < session_.memory_events.size(); ++i) {
       const MemoryEvent& event = session_.memory_events[i];
-      if (is_on_device(event.kind)) changes[{event.process, event.device}].push_back(change_of(i));
+      if (is_on_device(event.kind))
+        changes[{event.process, event.device}].push_back(change_of(i));
     }
     for (auto& [key, of_device] : changes)
       usages_.emplace_back(key.first, MemoryUsage(std::move(of_device)));
@@ -145,7 +158,8 @@ class CudaMemoryOfReport {
     OccurrencesAround around(regions_.tree, contexts_);
     for (std::size_t i = 0; i < session_.memory_events.size(); ++i) {
       const std::uint32_t launch = session_.memory_events[i].launch;
-      if (launch >= contexts_.of_launch.size()) continue;
+      if (launch >= contexts_.of_launch.size())
+        continue;
       CudaMemory counted;
       count(i, counted);
       around.for_each(contexts_.of_launch[launch], [&](std::uint32_t occurrence) {
@@ -165,7 +179,8 @@ class CudaMemoryOfReport {
     for (std::size_t r = 0; r < report_.regions.size() && r < regions_.keys.size(); ++r) {
       RegionCudaMemory memory;
       regions_.for_each_closed(r, [&](std::uint32_t occurrence, const model::Range& range) {
-        if (is_beside_program(session_, range)) return;
+        if (is_beside_program(session_, range))
+          return;
         add_region_cuda_memory(memory, occurrences[occurrence]);
         memory.peak_bytes = std::max(memory.peak_bytes, highest_in(range));
       });
@@ -186,10 +201,12 @@ class CudaMemoryOfReport {
 
 void add_cuda_memory(const Regions& regions, const Contexts& contexts, model::Report& report) {
   const Session& session = regions.session;
-  if (session.memory_events.empty()) return;
+  if (session.memory_events.empty())
+    return;
   const bool has_contexts = contexts.of_launch.size() == session.launches.size();
   Contexts of_launches;
-  if (!has_contexts) of_launches = build_contexts(session, regions.tree, regions.options);
+  if (!has_contexts)
+    of_launches = build_contexts(session, regions.tree, regions.options);
   CudaMemoryOfReport(regions, has_contexts ? contexts : of_launches, report).run();
 }
 

@@ -24,8 +24,11 @@ class CallBuilder : public testing::SessionBuilder {
   void range(std::string_view name, std::int64_t start, std::int64_t end) {
     SessionBuilder::range(thread_, name, start, end);
   }
-  void call(std::int64_t start, MemoryOperation operation, std::uint64_t address,
-            std::uint64_t bytes, MemoryKind kind = MemoryKind::kDevice) {
+  void call(std::int64_t start,
+            MemoryOperation operation,
+            std::uint64_t address,
+            std::uint64_t bytes,
+            MemoryKind kind = MemoryKind::kDevice) {
     model::MemoryEvent event;
     event.launch = launch(thread_, start, start + 10);
     event.at_ns = operation == MemoryOperation::kFree ? start : start + 10;
@@ -39,7 +42,9 @@ class CallBuilder : public testing::SessionBuilder {
     session.memory_events.push_back(event);
     session.end_ns = std::max(session.end_ns, start + 10);
   }
-  void allocate(std::int64_t start, std::uint64_t address, std::uint64_t bytes,
+  void allocate(std::int64_t start,
+                std::uint64_t address,
+                std::uint64_t bytes,
                 MemoryKind kind = MemoryKind::kDevice) {
     call(start, MemoryOperation::kAllocate, address, bytes, kind);
   }

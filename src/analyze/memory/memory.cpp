@@ -29,7 +29,8 @@ constexpr std::size_t kFewestStepsOfGrowth = 4;
 constexpr double kLeastGrowth = 4096;  ///< bytes a step
 
 bool is_larger(const MemoryPart& a, const MemoryPart& b) {
-  if (a.bytes != b.bytes) return a.bytes > b.bytes;
+  if (a.bytes != b.bytes)
+    return a.bytes > b.bytes;
   return std::tie(a.use, a.owner) < std::tie(b.use, b.owner);
 }
 
@@ -38,19 +39,22 @@ class Reserved {
  public:
   Reserved(const Session& session, std::uint32_t allocator) {
     for (const model::ReservedMemory& reserved : session.allocators.reserved)
-      if (reserved.allocator == allocator) changes_.push_back(reserved);
+      if (reserved.allocator == allocator)
+        changes_.push_back(reserved);
   }
 
   /// Before the first change that was recorded what it was then; nothing where none was.
   [[nodiscard]] std::optional<double> at(std::int64_t at_ns) const {
-    if (changes_.empty()) return std::nullopt;
+    if (changes_.empty())
+      return std::nullopt;
     const auto next = std::ranges::upper_bound(changes_, at_ns, {}, &model::ReservedMemory::at_ns);
     const auto latest = next == changes_.begin() ? next : std::prev(next);
     return static_cast<double>(latest->bytes);
   }
 
   [[nodiscard]] std::optional<double> highest() const {
-    if (changes_.empty()) return std::nullopt;
+    if (changes_.empty())
+      return std::nullopt;
     const auto highest = std::ranges::max_element(changes_, {}, &model::ReservedMemory::bytes);
     return static_cast<double>(highest->bytes);
   }
@@ -98,11 +102,15 @@ class MemoryOfReport {
     out.allocator = session_.strings.view(recorded.name);
     out.sizes = sizes_text(recorded.sizes);
     add_failure(allocator, usage, reserved, out);
-    if (!usage.empty()) describe_use(allocator, usage, reserved, out);
-    if (!usage.empty() || out.failure) report_.memory.push_back(std::move(out));
+    if (!usage.empty())
+      describe_use(allocator, usage, reserved, out);
+    if (!usage.empty() || out.failure)
+      report_.memory.push_back(std::move(out));
   }
 
-  void describe_use(std::uint32_t allocator, const MemoryUsage& usage, const Reserved& reserved,
+  void describe_use(std::uint32_t allocator,
+                    const MemoryUsage& usage,
+                    const Reserved& reserved,
                     DeviceMemory& out) {
     out.end_bytes = usage.at(usage.times().back());
     out.peak_bytes = usage.peak();
@@ -129,7 +137,8 @@ class MemoryOfReport {
 
   void count_allocations(std::uint32_t allocator, DeviceMemory& out) const {
     for (const Allocation& allocation : session_.allocators.allocations) {
-      if (allocation.allocator != allocator) continue;
+      if (allocation.allocator != allocator)
+        continue;
       if (allocation.older)
         out.older_bytes += static_cast<double>(allocation.bytes);
       else
@@ -138,14 +147,16 @@ class MemoryOfReport {
   }
 
   /// What was in use at a time, by use and owner.
-  [[nodiscard]] std::vector<MemoryPart> parts_at(std::uint32_t allocator, std::int64_t at_ns,
+  [[nodiscard]] std::vector<MemoryPart> parts_at(std::uint32_t allocator,
+                                                 std::int64_t at_ns,
                                                  const std::vector<MemoryUse>& uses) {
     std::map<std::pair<MemoryUse, std::uint32_t>, MemoryPart> by_owner;
     const std::vector<Allocation>& allocations = session_.allocators.allocations;
     for (std::size_t i = 0; i < allocations.size(); ++i) {
       const Allocation& allocation = allocations[i];
       const bool is_in_use = allocation.start_ns <= at_ns && at_ns < allocation.end_ns;
-      if (allocation.allocator != allocator || !is_in_use) continue;
+      if (allocation.allocator != allocator || !is_in_use)
+        continue;
       const std::uint32_t owner =
           owners_.owner_of(allocation, context_of(points_.of_allocation[i]));
       MemoryPart& part = by_owner[{uses[i], owner}];
@@ -153,7 +164,8 @@ class MemoryOfReport {
       ++part.blocks;
     }
     std::vector<std::uint32_t> owners;
-    for (const auto& [key, part] : by_owner) owners.push_back(key.second);
+    for (const auto& [key, part] : by_owner)
+      owners.push_back(key.second);
     const std::vector<std::string> texts = owners_.folded_texts(owners);
     std::map<std::pair<MemoryUse, std::string>, MemoryPart> by_text;
     std::size_t place = 0;
@@ -173,7 +185,9 @@ class MemoryOfReport {
     return parts;
   }
 
-  void add_parts(std::uint32_t allocator, std::int64_t at_ns, const std::vector<MemoryUse>& uses,
+  void add_parts(std::uint32_t allocator,
+                 std::int64_t at_ns,
+                 const std::vector<MemoryUse>& uses,
                  DeviceMemory& out) {
     out.parts = parts_at(allocator, at_ns, uses);
     std::map<MemoryUse, MemoryPart> by_use;
@@ -183,19 +197,25 @@ class MemoryOfReport {
       of_use.use = part.use;
       of_use.bytes += part.bytes;
       of_use.blocks += part.blocks;
-      if (!part.owner.empty()) owned_bytes += part.bytes;
+      if (!part.owner.empty())
+        owned_bytes += part.bytes;
     }
-    for (const auto& [use, part] : by_use) out.uses.push_back(part);
+    for (const auto& [use, part] : by_use)
+      out.uses.push_back(part);
     std::ranges::sort(out.uses, is_larger);
-    if (out.peak_bytes > 0) out.owned_share = owned_bytes / out.peak_bytes;
+    if (out.peak_bytes > 0)
+      out.owned_share = owned_bytes / out.peak_bytes;
   }
 
-  void add_failure(std::uint32_t allocator, const MemoryUsage& usage, const Reserved& reserved,
+  void add_failure(std::uint32_t allocator,
+                   const MemoryUsage& usage,
+                   const Reserved& reserved,
                    DeviceMemory& out) {
     const auto& failures = session_.allocators.failures;
     for (std::size_t i = 0; i < failures.size(); ++i) {
       const model::FailedAllocation& failed = failures[i];
-      if (failed.allocator != allocator) continue;
+      if (failed.allocator != allocator)
+        continue;
       if (out.failure) {
         ++out.failure->count;
         continue;
@@ -215,16 +235,20 @@ class MemoryOfReport {
   void add_growth(std::uint32_t allocator, const MemoryUsage& usage, DeviceMemory& out) {
     std::vector<std::int64_t> ends_ns;
     for (const std::int64_t end_ns : steps_.ends_ns)
-      if (end_ns <= usage.times().back()) ends_ns.push_back(end_ns);
-    if (ends_ns.size() < 2 + kFewestStepsOfGrowth) return;
+      if (end_ns <= usage.times().back())
+        ends_ns.push_back(end_ns);
+    if (ends_ns.size() < 2 + kFewestStepsOfGrowth)
+      return;
     std::vector<double> growths;
     for (std::size_t step = 2; step < ends_ns.size(); ++step)
       growths.push_back(usage.at(ends_ns[step]) - usage.at(ends_ns[step - 1]));
     const auto grew = std::ranges::count_if(growths, [](double bytes) { return bytes > 0; });
-    if (static_cast<std::size_t>(grew) < growths.size()) return;
+    if (static_cast<std::size_t>(grew) < growths.size())
+      return;
     const auto middle = growths.begin() + std::ssize(growths) / 2;
     std::ranges::nth_element(growths, middle);
-    if (*middle < kLeastGrowth) return;
+    if (*middle < kLeastGrowth)
+      return;
     model::MemoryGrowth& growth = out.growth.emplace();
     growth.bytes_per_step = *middle;
     growth.steps = std::ssize(growths);
@@ -232,7 +256,8 @@ class MemoryOfReport {
   }
 
   /// The owner of most of what was allocated after `from_ns` and was in use at `at_ns`.
-  [[nodiscard]] std::string owner_of_kept(std::uint32_t allocator, std::int64_t from_ns,
+  [[nodiscard]] std::string owner_of_kept(std::uint32_t allocator,
+                                          std::int64_t from_ns,
                                           std::int64_t at_ns) {
     std::map<std::uint32_t, std::uint64_t> bytes_of;
     const std::vector<Allocation>& allocations = session_.allocators.allocations;
@@ -240,7 +265,8 @@ class MemoryOfReport {
       const Allocation& allocation = allocations[i];
       const bool is_kept = allocation.start_ns > from_ns && allocation.start_ns <= at_ns &&
                            allocation.end_ns > at_ns;
-      if (allocation.allocator != allocator || !is_kept) continue;
+      if (allocation.allocator != allocator || !is_kept)
+        continue;
       bytes_of[owners_.owner_of(allocation, context_of(points_.of_allocation[i]))] +=
           allocation.bytes;
     }
@@ -261,7 +287,8 @@ class MemoryOfReport {
           first_ns + ((times[event] - first_ns) / stretch_ns + 1) * stretch_ns;
       std::size_t highest = event;
       for (; event < times.size() && times[event] < end_ns; ++event)
-        if (usage.after_event(event) > usage.after_event(highest)) highest = event;
+        if (usage.after_event(event) > usage.after_event(highest))
+          highest = event;
       model::MemoryPoint& point = out.points.emplace_back();
       point.at_ns = std::max(0.0, since_begin(times[highest]));
       point.allocated_bytes = usage.after_event(highest);
@@ -287,7 +314,8 @@ class MemoryOfReport {
         occurrence.allocated_bytes += bytes;
         ++occurrence.allocations;
         const model::Range* range = closed_range(session_, regions_.tree, o);
-        if (range != nullptr && allocation.end_ns > range->end_ns) occurrence.held_bytes += bytes;
+        if (range != nullptr && allocation.end_ns > range->end_ns)
+          occurrence.held_bytes += bytes;
       });
     }
     return out;
@@ -307,7 +335,8 @@ class MemoryOfReport {
     for (std::size_t r = 0; r < report_.regions.size() && r < regions_.keys.size(); ++r) {
       model::RegionMemory memory;
       regions_.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
-        if (is_beside_program(session_, range)) return;
+        if (is_beside_program(session_, range))
+          return;
         memory.allocated_bytes += occurrences[o].allocated_bytes;
         memory.allocations += occurrences[o].allocations;
         memory.held_bytes = std::max(memory.held_bytes, occurrences[o].held_bytes);
@@ -330,7 +359,8 @@ class MemoryOfReport {
 }  // namespace
 
 void add_memory(const Regions& regions, model::Report& report) {
-  if (regions.session.allocators.empty()) return;
+  if (regions.session.allocators.empty())
+    return;
   MemoryOfReport(regions, report).run();
 }
 

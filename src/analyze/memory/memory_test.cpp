@@ -25,11 +25,15 @@ class MemoryBuilder : public testing::SessionBuilder {
     thread_ = thread(process(100), 100);
     session.allocators.allocators.emplace_back();
   }
-  std::uint32_t range(std::string_view name, std::int64_t start, std::int64_t end,
+  std::uint32_t range(std::string_view name,
+                      std::int64_t start,
+                      std::int64_t end,
                       std::string_view in_domain = "") {
     return SessionBuilder::range(thread_, name, start, end, in_domain);
   }
-  void allocation(std::int64_t start, std::int64_t end, std::uint64_t mebibytes,
+  void allocation(std::int64_t start,
+                  std::int64_t end,
+                  std::uint64_t mebibytes,
                   bool older = false) {
     model::Allocation& allocation = session.allocators.allocations.emplace_back();
     allocation.start_ns = start;
@@ -37,7 +41,8 @@ class MemoryBuilder : public testing::SessionBuilder {
     allocation.bytes = mebibytes * kMiB;
     allocation.thread = thread_;
     allocation.older = older;
-    if (end != model::kOpen) session.end_ns = std::max(session.end_ns, end);
+    if (end != model::kOpen)
+      session.end_ns = std::max(session.end_ns, end);
   }
   [[nodiscard]] model::Report report() const {
     auto out = analyze(session, {});
@@ -61,12 +66,14 @@ std::string parts_text(const model::DeviceMemory& memory) {
 
 TEST(MemoryUsage, HighestOfAnyStretch) {
   MemoryBuilder builder;
-  for (std::int64_t i = 0; i < 1000; ++i) builder.allocation(10 * i, 10 * i + 15, (i * 37) % 101);
+  for (std::int64_t i = 0; i < 1000; ++i)
+    builder.allocation(10 * i, 10 * i + 15, (i * 37) % 101);
   const MemoryUsage usage(builder.session, 0);
   for (const auto& [from, to] :
        {std::pair<std::int64_t, std::int64_t>{0, 20'000}, {5, 7}, {95, 4321}, {3000, 3001}}) {
     double highest = 0;
-    for (std::int64_t at = from; at <= to; ++at) highest = std::max(highest, usage.at(at));
+    for (std::int64_t at = from; at <= to; ++at)
+      highest = std::max(highest, usage.at(at));
     EXPECT_EQ(usage.highest(from, to), highest) << from << " to " << to;
   }
   EXPECT_EQ(usage.peak(), usage.highest(0, 20'000));
@@ -82,14 +89,15 @@ TEST(Memory, UsesOfATrainingStep) {
     builder.range("Optimizer.step#Adam.step", step + 600, step + 700);
     builder.range("Optimizer.zero_grad#Adam.zero_grad", step + 800, step + 900);
     builder.allocation(step + 10, step + 500, 7);  // activations
-    for (std::int64_t i = 0; i < 20; ++i) builder.allocation(step + 20 + i, step + 21 + i, 1);
+    for (std::int64_t i = 0; i < 20; ++i)
+      builder.allocation(step + 20 + i, step + 21 + i, 1);
     builder.allocation(step + 400, step + 850, 10);  // gradients
     builder.allocation(step + 610, step + 620, 5);   // of the optimizer, temporary
   }
   builder.allocation(650, model::kOpen, 20);  // state
   builder.allocation(100, model::kOpen, 3);   // a workspace
-  std::ranges::stable_sort(builder.session.allocators.allocations, {},
-                           &model::Allocation::start_ns);
+  std::ranges::stable_sort(
+      builder.session.allocators.allocations, {}, &model::Allocation::start_ns);
   const model::Report report = builder.report();
   ASSERT_EQ(report.memory.size(), 1u);
   const model::DeviceMemory& memory = report.memory[0];
@@ -113,16 +121,19 @@ TEST(Memory, TheFullestGpuIsNamedWithItsRank) {
   builder.session.allocators.allocators.push_back({.process = other});
   builder.allocation(20, 80, 5);
   builder.session.allocators.allocations.back().allocator = 1;
-  for (const std::uint32_t process : {0U, 1U}) builder.session.processes[process].rank = process;
+  for (const std::uint32_t process : {0U, 1U})
+    builder.session.processes[process].rank = process;
   const auto named = [&] {
     model::Report report = builder.report();
     judge(report, "");
     for (const model::Verdict& verdict : report.verdict)
-      if (verdict.kind == "peak_memory") return verdict.text.substr(0, verdict.text.find(':'));
+      if (verdict.kind == "peak_memory")
+        return verdict.text.substr(0, verdict.text.find(':'));
     return std::string();
   };
   EXPECT_EQ(named(), "peak memory of GPU 0 of rank 1 5.000 MiB");
-  for (model::Process& process : builder.session.processes) process.rank = model::kNone;
+  for (model::Process& process : builder.session.processes)
+    process.rank = model::kNone;
   EXPECT_EQ(named(), "peak memory of GPU 0 of process 200 5.000 MiB");
 }
 
@@ -195,7 +206,8 @@ TEST(AskedPoints, WithoutAThreadTheNextLaunchSaysWhere) {
   const AskedPoints points = asked_points(session);
   ASSERT_EQ(points.of_allocation.size(), 6u);
   const auto place = [&](std::uint32_t point) {
-    if (point == model::kNone) return std::string("nowhere");
+    if (point == model::kNone)
+      return std::string("nowhere");
     const model::Launch& call = points.calls[point];
     return std::to_string(call.start_ns) + " on " + std::to_string(call.thread);
   };
@@ -235,8 +247,8 @@ TEST(Memory, ParametersOfAWholeProgram) {
     builder.allocation(step + 400, step + 1200, 10);
   }
   builder.allocation(1650, 5000, 20);
-  std::ranges::stable_sort(builder.session.allocators.allocations, {},
-                           &model::Allocation::start_ns);
+  std::ranges::stable_sort(
+      builder.session.allocators.allocations, {}, &model::Allocation::start_ns);
   const model::Report report = builder.report();
   std::map<std::string_view, double> uses;
   for (const model::MemoryPart& use : report.memory.at(0).uses)

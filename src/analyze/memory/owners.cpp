@@ -18,8 +18,8 @@ constexpr std::size_t kFewestAlike = 4;  ///< siblings that a table puts togethe
 
 /// Files of PyTorch, of installed packages and of Python itself, and frames without a file.
 bool is_of_library(std::string_view file) {
-  constexpr std::string_view kParts[] = {"/site-packages/", "/dist-packages/", "/torch/", "<frozen",
-                                         "??"};
+  constexpr std::string_view kParts[] = {
+      "/site-packages/", "/dist-packages/", "/torch/", "<frozen", "??"};
   const bool is_python = file.ends_with(".py");
   const bool is_installed = std::ranges::any_of(
       kParts, [&](std::string_view part) { return file.find(part) != std::string_view::npos; });
@@ -47,10 +47,12 @@ std::vector<std::string> MemoryOwners::folded_texts(
 }
 
 std::uint32_t MemoryOwners::number(std::string text) {
-  if (text.empty()) return 0;
+  if (text.empty())
+    return 0;
   const auto [found, is_new] =
       numbers_.try_emplace(text, static_cast<std::uint32_t>(texts_.size()));
-  if (is_new) texts_.push_back(std::move(text));
+  if (is_new)
+    texts_.push_back(std::move(text));
   return found->second;
 }
 
@@ -58,7 +60,8 @@ MemoryOwners::Rank MemoryOwners::rank_of(std::uint32_t occurrence) const {
   const model::Session& session = regions_.session;
   const Cell& cell = regions_.tree.cells[regions_.tree.cell[occurrence]];
   const std::string_view domain = session.strings.view(session.domains[cell.domain].name);
-  if (cell.module || domain == kModules) return Rank::kModule;
+  if (cell.module || domain == kModules)
+    return Rank::kModule;
   if (domain == "python" || domain == "overhead" || domain == "gpu_annotation")
     return Rank::kNothing;
   const auto path = path_of(regions_.tree, session, cell.node);
@@ -71,13 +74,17 @@ std::string MemoryOwners::text_of(std::uint32_t occurrence, Rank rank) const {
   const std::uint32_t node = regions_.tree.cells[regions_.tree.cell[occurrence]].node;
   std::vector<std::string> names;
   for (const std::string_view name : path_of(regions_.tree, regions_.session, node)) {
-    if (is_operator(name) && !names.empty()) break;
+    if (is_operator(name) && !names.empty())
+      break;
     names.emplace_back(name);
-    if (rank == Rank::kOperator) break;
+    if (rank == Rank::kOperator)
+      break;
   }
-  if (rank != Rank::kOperator || names.empty()) return base::join(names, " > ");
+  if (rank != Rank::kOperator || names.empty())
+    return base::join(names, " > ");
   std::string_view name = names.front();
-  if (!name.starts_with(kBackwardFunction)) return std::string(name);
+  if (!name.starts_with(kBackwardFunction))
+    return std::string(name);
   name.remove_prefix(kBackwardFunction.size());
   return std::string(name);
 }
@@ -85,17 +92,21 @@ std::string MemoryOwners::text_of(std::uint32_t occurrence, Rank rank) const {
 const MemoryOwners::OfContext& MemoryOwners::of_context(std::uint32_t context) {
   const auto [found, is_new] = of_context_.try_emplace(context);
   OfContext& best = found->second;
-  if (!is_new || context >= contexts_.size()) return best;
+  if (!is_new || context >= contexts_.size())
+    return best;
   std::uint32_t best_occurrence = kNone;
   for (const std::uint32_t entry : contexts_.of(context)) {
     const std::uint32_t occurrence = entry & ~kInherited;
     const Rank rank = rank_of(occurrence);
-    if (rank <= best.rank) continue;
+    if (rank <= best.rank)
+      continue;
     best.rank = rank;
     best_occurrence = occurrence;
   }
-  if (best_occurrence != kNone) best.owner = number(text_of(best_occurrence, best.rank));
-  if (best.rank > Rank::kOperator) ranges_.insert(best.owner);
+  if (best_occurrence != kNone)
+    best.owner = number(text_of(best_occurrence, best.rank));
+  if (best.rank > Rank::kOperator)
+    ranges_.insert(best.owner);
   return best;
 }
 
@@ -113,28 +124,36 @@ std::string MemoryOwners::text_of_frames(const std::vector<std::uint32_t>& frame
   for (const std::uint32_t number : frames) {
     const model::AllocationFrame& frame = allocators.frames[number];
     const std::string_view file = strings.view(frame.file);
-    if (first_python == nullptr && file.ends_with(".py")) first_python = &frame;
-    if (is_of_library(file)) continue;
+    if (first_python == nullptr && file.ends_with(".py"))
+      first_python = &frame;
+    if (is_of_library(file))
+      continue;
     of_program = &frame;
     break;
   }
   const model::AllocationFrame* frame = of_program != nullptr ? of_program : first_python;
-  if (frame == nullptr) return {};
-  return fmt::format("{} ({}:{})", strings.view(frame->function),
-                     base::file_name(strings.view(frame->file)), frame->line);
+  if (frame == nullptr)
+    return {};
+  return fmt::format("{} ({}:{})",
+                     strings.view(frame->function),
+                     base::file_name(strings.view(frame->file)),
+                     frame->line);
 }
 
 std::uint32_t MemoryOwners::of_stack(std::uint32_t stack) {
   const auto& stacks = regions_.session.allocators.stacks;
-  if (stack >= stacks.size()) return 0;
+  if (stack >= stacks.size())
+    return 0;
   const auto [found, is_new] = of_stack_.try_emplace(stack, 0);
-  if (is_new) found->second = number(text_of_frames(stacks[stack]));
+  if (is_new)
+    found->second = number(text_of_frames(stacks[stack]));
   return found->second;
 }
 
 /// Where nothing else is known: the step in which it was made.
 std::uint32_t MemoryOwners::of_step(std::int64_t at_ns) {
-  if (steps_.ends_ns.empty()) return 0;
+  if (steps_.ends_ns.empty())
+    return 0;
   if (steps_.first_module_ns != model::kOpen && at_ns < steps_.first_module_ns)
     return number_of_time("before the first module");
   const auto end = std::ranges::lower_bound(steps_.ends_ns, at_ns);
@@ -143,8 +162,10 @@ std::uint32_t MemoryOwners::of_step(std::int64_t at_ns) {
 
 std::uint32_t MemoryOwners::chosen(std::uint32_t context, std::uint32_t stack, std::int64_t at_ns) {
   const OfContext ranges = of_context(context);
-  if (ranges.rank == Rank::kModule) return ranges.owner;
-  if (const std::uint32_t line = of_stack(stack); line != 0) return line;
+  if (ranges.rank == Rank::kModule)
+    return ranges.owner;
+  if (const std::uint32_t line = of_stack(stack); line != 0)
+    return line;
   return ranges.owner != 0 ? ranges.owner : of_step(at_ns);
 }
 
@@ -155,15 +176,18 @@ std::uint32_t MemoryOwners::of_name(model::StringId name) {
 }
 
 std::uint32_t MemoryOwners::owner_of(const model::Allocation& allocation, std::uint32_t context) {
-  if (allocation.owner != 0) return of_name(allocation.owner);
-  if (!allocation.older) return chosen(context, allocation.stack, allocation.start_ns);
+  if (allocation.owner != 0)
+    return of_name(allocation.owner);
+  if (!allocation.older)
+    return chosen(context, allocation.stack, allocation.start_ns);
   const std::uint32_t line = of_stack(allocation.stack);
   return line != 0 ? line : number_of_time("before the recording");
 }
 
 std::uint32_t MemoryOwners::owner_of(const model::FailedAllocation& failure,
                                      std::uint32_t context) {
-  if (failure.owner != 0) return of_name(failure.owner);
+  if (failure.owner != 0)
+    return of_name(failure.owner);
   return chosen(context, failure.stack, failure.at_ns);
 }
 

@@ -43,7 +43,8 @@ class MemoryOwners {
   [[nodiscard]] std::uint32_t of_stack(std::uint32_t stack);
   [[nodiscard]] std::uint32_t of_step(std::int64_t at_ns);
   [[nodiscard]] std::uint32_t of_name(model::StringId name);
-  [[nodiscard]] std::uint32_t chosen(std::uint32_t context, std::uint32_t stack,
+  [[nodiscard]] std::uint32_t chosen(std::uint32_t context,
+                                     std::uint32_t stack,
                                      std::int64_t at_ns);
   [[nodiscard]] Rank rank_of(std::uint32_t occurrence) const;
   [[nodiscard]] std::string text_of(std::uint32_t occurrence, Rank rank) const;

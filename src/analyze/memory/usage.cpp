@@ -13,7 +13,8 @@ std::vector<MemoryChange> changes_of(const model::Session& session, std::uint32_
   // allocation.
   std::vector<MemoryChange> changes;
   for (const model::Allocation& allocation : session.allocators.allocations) {
-    if (allocation.allocator != allocator) continue;
+    if (allocation.allocator != allocator)
+      continue;
     changes.push_back({allocation.start_ns, allocation.bytes});
     if (allocation.end_ns != model::kOpen)
       changes.push_back({allocation.end_ns, 0 - allocation.bytes});
@@ -46,7 +47,8 @@ MemoryUsage::MemoryUsage(std::vector<MemoryChange> changes) {
   }
   for (std::size_t width = 1; !level.empty(); width *= 2) {
     block_highest_.push_back(level);
-    if (level.size() <= width) break;
+    if (level.size() <= width)
+      break;
     std::vector<std::int64_t> wider(level.size() - width);
     for (std::size_t block = 0; block < wider.size(); ++block)
       wider[block] = std::max(level[block], level[block + width]);
@@ -60,14 +62,16 @@ std::size_t MemoryUsage::events_before(std::int64_t at_ns) const {
 
 double MemoryUsage::at(std::int64_t at_ns) const {
   const auto next = std::ranges::upper_bound(times_, at_ns);
-  if (next == times_.begin()) return 0;
+  if (next == times_.begin())
+    return 0;
   return static_cast<double>(in_use_[static_cast<std::size_t>(next - times_.begin()) - 1]);
 }
 
 std::int64_t MemoryUsage::highest_of(std::size_t first, std::size_t last) const {
   std::int64_t highest = 0;
   const auto take_singly = [&](std::size_t from, std::size_t to) {
-    for (std::size_t event = from; event < to; ++event) highest = std::max(highest, in_use_[event]);
+    for (std::size_t event = from; event < to; ++event)
+      highest = std::max(highest, in_use_[event]);
   };
   const std::size_t first_block = (first + kBlock - 1) / kBlock;
   const std::size_t last_block = last / kBlock;

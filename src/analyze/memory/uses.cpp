@@ -32,16 +32,19 @@ std::vector<std::int64_t> ends_of_repeated_range(const Session& session, bool of
   std::vector<const model::Range*> ranges;
   for (const model::Range& range : session.ranges) {
     const bool is_closed = range.kind == model::RangeKind::kPushPop && range.end_ns != kOpen;
-    if (!is_closed || range.thread >= covered_until.size()) continue;
+    if (!is_closed || range.thread >= covered_until.size())
+      continue;
     // In a trace of PyTorch annotations look like operators.
     const bool is_of_program = !session.processes[session.threads[range.thread].process].operators;
     const bool is_wanted = of_modules ? range.module : !range.module && range.domain == 0;
-    if (is_of_program && is_wanted) ranges.push_back(&range);
+    if (is_of_program && is_wanted)
+      ranges.push_back(&range);
   }
   std::ranges::stable_sort(ranges, {}, &model::Range::start_ns);
   for (const model::Range* range : ranges) {
     std::int64_t& covered = covered_until[range->thread];
-    if (range->start_ns < covered) continue;
+    if (range->start_ns < covered)
+      continue;
     covered = range->end_ns;
     Repeated& repeated = by_name[{range->name, range->thread}];
     repeated.total_ns += range->end_ns - range->start_ns;
@@ -50,20 +53,25 @@ std::vector<std::int64_t> ends_of_repeated_range(const Session& session, bool of
   const Repeated* longest = nullptr;
   for (const auto& [name, repeated] : by_name) {
     const bool is_longer = longest == nullptr || repeated.total_ns > longest->total_ns;
-    if (repeated.ends_ns.size() > 1 && is_longer) longest = &repeated;
+    if (repeated.ends_ns.size() > 1 && is_longer)
+      longest = &repeated;
   }
   return longest == nullptr ? std::vector<std::int64_t>{} : longest->ends_ns;
 }
 
 class UseRules {
  public:
-  UseRules(const Session& session, std::uint32_t allocator, const MemoryUsage& usage,
+  UseRules(const Session& session,
+           std::uint32_t allocator,
+           const MemoryUsage& usage,
            const Steps& steps)
       : usage_(usage), steps_(steps) {
     for (const Allocation& allocation : session.allocators.allocations)
-      if (allocation.allocator == allocator) learn_sizes(allocation);
+      if (allocation.allocator == allocator)
+        learn_sizes(allocation);
     for (const model::FailedAllocation& failure : session.allocators.failures)
-      if (failure.allocator == allocator) failures_ns_.push_back(failure.at_ns);
+      if (failure.allocator == allocator)
+        failures_ns_.push_back(failure.at_ns);
     const std::size_t steps_seen = std::max<std::size_t>(steps.ends_ns.size(), 1);
     const auto events_of_step =
         static_cast<double>(usage.times().size()) / static_cast<double>(steps_seen);
@@ -71,14 +79,20 @@ class UseRules {
   }
 
   [[nodiscard]] MemoryUse use_of(const Allocation& allocation) const {
-    if (is_parameter(allocation)) return MemoryUse::kParameters;
-    if (allocation.older) return use_of_older(allocation);
-    if (is_optimizer_state(allocation)) return MemoryUse::kOptimizerState;
-    if (is_gradient(allocation)) return MemoryUse::kGradients;
-    if (is_kept(allocation)) return MemoryUse::kCache;
+    if (is_parameter(allocation))
+      return MemoryUse::kParameters;
+    if (allocation.older)
+      return use_of_older(allocation);
+    if (is_optimizer_state(allocation))
+      return MemoryUse::kOptimizerState;
+    if (is_gradient(allocation))
+      return MemoryUse::kGradients;
+    if (is_kept(allocation))
+      return MemoryUse::kCache;
     const bool is_open = allocation.end_ns == kOpen;
     const bool is_short = !is_open && events_inside(allocation) <= few_events_;
-    if (is_short && !is_freed_by_failure(allocation)) return MemoryUse::kTemporary;
+    if (is_short && !is_freed_by_failure(allocation))
+      return MemoryUse::kTemporary;
     return MemoryUse::kActivations;
   }
 
@@ -88,22 +102,26 @@ class UseRules {
     has_new_state_ = has_new_state_ || is_state;
     const bool is_of_model =
         is_parameter(allocation) || (allocation.older && allocation.end_ns == kOpen);
-    if (is_state || is_of_model) lasting_sizes_.insert(allocation.bytes);
+    if (is_state || is_of_model)
+      lasting_sizes_.insert(allocation.bytes);
   }
 
   [[nodiscard]] MemoryUse use_of_older(const Allocation& allocation) const {
     const bool optimizer_had_state = !steps_.optimizers.empty() && !has_new_state_;
-    if (allocation.end_ns != kOpen || optimizer_had_state) return MemoryUse::kOlder;
+    if (allocation.end_ns != kOpen || optimizer_had_state)
+      return MemoryUse::kOlder;
     return MemoryUse::kParameters;
   }
 
   /// The recording has the start of the program: what is there before the first module is called,
   /// and outlives the last step, is the model.
   [[nodiscard]] bool is_parameter(const Allocation& allocation) const {
-    if (allocation.owner != 0) return true;
+    if (allocation.owner != 0)
+      return true;
     const bool has_start = steps_.first_module_ns != kOpen;
     const bool is_before_model = has_start && allocation.start_ns < steps_.first_module_ns;
-    if (allocation.older || !is_before_model) return false;
+    if (allocation.older || !is_before_model)
+      return false;
     const bool outlives_steps =
         !steps_.ends_ns.empty() && allocation.end_ns > steps_.ends_ns.back();
     return allocation.end_ns == kOpen || outlives_steps;
@@ -126,17 +144,21 @@ class UseRules {
   }
 
   [[nodiscard]] bool is_optimizer_state(const Allocation& allocation) const {
-    if (allocation.older || !is_inside(steps_.optimizers, allocation.start_ns)) return false;
+    if (allocation.older || !is_inside(steps_.optimizers, allocation.start_ns))
+      return false;
     const TimeSpan* next_run = first_after(steps_.optimizers, allocation.start_ns);
     return allocation.end_ns == kOpen ||
            (next_run != nullptr && allocation.end_ns > next_run->start_ns);
   }
 
   [[nodiscard]] bool is_gradient(const Allocation& allocation) const {
-    if (allocation.older || is_inside(steps_.optimizers, allocation.start_ns)) return false;
+    if (allocation.older || is_inside(steps_.optimizers, allocation.start_ns))
+      return false;
     const TimeSpan* optimizer = first_after(steps_.optimizers, allocation.start_ns);
-    if (optimizer == nullptr) return is_gradient_of_last_step(allocation);
-    if (allocation.end_ns <= optimizer->end_ns) return false;
+    if (optimizer == nullptr)
+      return is_gradient_of_last_step(allocation);
+    if (allocation.end_ns <= optimizer->end_ns)
+      return false;
     if (is_inside(steps_.backwards, allocation.start_ns) &&
         is_freed_by_next_step(allocation, *optimizer))
       return true;
@@ -203,35 +225,46 @@ Steps find_steps(const Session& session) {
            session.strings.view(session.domains[range.domain].name) == "gpu_annotation";
   };
   for (const model::Range& range : session.ranges) {
-    if (range.end_ns == kOpen || is_on_gpu(range)) continue;
+    if (range.end_ns == kOpen || is_on_gpu(range))
+      continue;
     const std::string_view name = session.strings.view(range.name);
     const bool is_optimizer_phase = range.module && name == model::kOptimizerStep;
     if (range.module && name == model::kBackward)
       steps.backwards.push_back({range.start_ns, range.end_ns});
-    if (range.module) steps.first_module_ns = std::min(steps.first_module_ns, range.start_ns);
+    if (range.module)
+      steps.first_module_ns = std::min(steps.first_module_ns, range.start_ns);
     if (name.starts_with(kOptimizer) || is_optimizer_phase)
       steps.optimizers.push_back({range.start_ns, range.end_ns});
-    if (name.starts_with(kZeroGrad)) steps.zero_grads.push_back({range.start_ns, range.end_ns});
-    if (name.starts_with(kProfilerStep)) profiler_steps_ns.push_back(range.end_ns);
+    if (name.starts_with(kZeroGrad))
+      steps.zero_grads.push_back({range.start_ns, range.end_ns});
+    if (name.starts_with(kProfilerStep))
+      profiler_steps_ns.push_back(range.end_ns);
   }
   std::ranges::sort(steps.optimizers, begins_earlier);
   std::ranges::sort(steps.zero_grads, begins_earlier);
   std::ranges::sort(steps.backwards, begins_earlier);
-  for (const TimeSpan& optimizer : steps.optimizers) steps.ends_ns.push_back(optimizer.end_ns);
-  if (steps.ends_ns.empty()) steps.ends_ns = std::move(profiler_steps_ns);
-  if (steps.ends_ns.empty()) steps.ends_ns = ends_of_repeated_range(session, false);
-  if (steps.ends_ns.empty()) steps.ends_ns = ends_of_repeated_range(session, true);
+  for (const TimeSpan& optimizer : steps.optimizers)
+    steps.ends_ns.push_back(optimizer.end_ns);
+  if (steps.ends_ns.empty())
+    steps.ends_ns = std::move(profiler_steps_ns);
+  if (steps.ends_ns.empty())
+    steps.ends_ns = ends_of_repeated_range(session, false);
+  if (steps.ends_ns.empty())
+    steps.ends_ns = ends_of_repeated_range(session, true);
   std::ranges::sort(steps.ends_ns);
   return steps;
 }
 
-std::vector<MemoryUse> memory_uses(const Session& session, std::uint32_t allocator,
-                                   const MemoryUsage& usage, const Steps& steps) {
+std::vector<MemoryUse> memory_uses(const Session& session,
+                                   std::uint32_t allocator,
+                                   const MemoryUsage& usage,
+                                   const Steps& steps) {
   const std::vector<Allocation>& allocations = session.allocators.allocations;
   std::vector<MemoryUse> uses(allocations.size(), MemoryUse::kTemporary);
   const UseRules rules(session, allocator, usage, steps);
   for (std::size_t i = 0; i < allocations.size(); ++i)
-    if (allocations[i].allocator == allocator) uses[i] = rules.use_of(allocations[i]);
+    if (allocations[i].allocator == allocator)
+      uses[i] = rules.use_of(allocations[i]);
   return uses;
 }
 

@@ -45,9 +45,11 @@ class Printed {
     return take("(") && number() && take(",") && (take("-") || true) && number() && take(")");
   }
   [[nodiscard]] bool list(bool (Printed::*item)()) {
-    if (!take("[")) return false;
+    if (!take("["))
+      return false;
     do {
-      if (!(this->*item)()) return false;
+      if (!(this->*item)())
+        return false;
     } while (take(", "));
     return take("]");
   }
@@ -55,7 +57,8 @@ class Printed {
 
  private:
   bool take(std::string_view text) {
-    if (!rest_.starts_with(text)) return false;
+    if (!rest_.starts_with(text))
+      return false;
     rest_.remove_prefix(text.size());
     return true;
   }
@@ -66,7 +69,8 @@ class Printed {
 template <class Value>
 std::string_view without(std::string_view name, std::string_view key, Value value) {
   const std::size_t at = name.rfind(key);
-  if (at == std::string_view::npos || at == 0) return name;
+  if (at == std::string_view::npos || at == 0)
+    return name;
   Printed printed(name.substr(at + key.size()));
   return value(printed) && printed.at_end() ? name.substr(0, at) : name;
 }
@@ -75,9 +79,11 @@ std::string_view without(std::string_view name, std::string_view key, Value valu
 /// names.
 std::string of_xla(std::string_view name) {
   constexpr std::string_view kDomain = "TSL:";
-  if (name.starts_with(kDomain)) name.remove_prefix(kDomain.size());
+  if (name.starts_with(kDomain))
+    name.remove_prefix(kDomain.size());
   const std::size_t hash = name.find(":#");
-  if (hash == std::string_view::npos || name.size() < hash + 3 || name.back() != '#') return {};
+  if (hash == std::string_view::npos || name.size() < hash + 3 || name.back() != '#')
+    return {};
   const std::string_view what = name.substr(0, hash),
                          pairs = name.substr(hash + 2, name.size() - hash - 3);
   for (const std::string_view key : {"hlo_op", "hlo_module", "module", "name"})
@@ -88,7 +94,8 @@ std::string of_xla(std::string_view name) {
 }
 
 std::string_view without_metadata(std::string_view name) {
-  if (name.empty() || (name.back() != ']' && !is_digit(name.back()))) return name;
+  if (name.empty() || (name.back() != ']' && !is_digit(name.back())))
+    return name;
   const auto number = [](Printed& printed) { return printed.number(); };
   name = without(
       name, ", input_op_ids = ", [](Printed& printed) { return printed.list(&Printed::producer); });
@@ -100,19 +107,23 @@ std::string_view without_metadata(std::string_view name) {
 
 /// Do digits behind this word say what it is, and not which one?
 bool is_format(std::string_view word) {
-  if (word.size() == 1) return true;
+  if (word.size() == 1)
+    return true;
   const std::string lower = base::lower(word);
   for (const char* format :
        {"int", "uint", "fp", "bf", "tf", "float", "bfloat", "complex", "utf", "sha", "md", "crc"})
-    if (lower == format) return true;
+    if (lower == format)
+      return true;
   return false;
 }
 
 /// Is the number that begins at `at` one of its own, judged by the text before it?
 bool begins_number(std::string_view name, std::size_t at) {
   std::size_t word = at;
-  while (word > 0 && is_letter(name[word - 1])) --word;
-  if (word == at) return true;
+  while (word > 0 && is_letter(name[word - 1]))
+    --word;
+  if (word == at)
+    return true;
   return (word == 0 || !is_digit(name[word - 1])) && !is_format(name.substr(word, at - word));
 }
 
@@ -129,16 +140,19 @@ bool is_hex_digit(char c) {
 /// not to say what something is ("fp16", "0x7f").
 std::size_t end_of_hex_id(std::string_view name, std::size_t at) {
   constexpr std::size_t kShortest = 6, kShortestAddress = 4, kUuidGroup = 4;
-  if (at > 0 && is_word_byte(name[at - 1])) return at;
+  if (at > 0 && is_word_byte(name[at - 1]))
+    return at;
   std::size_t end = at;
-  while (end < name.size() && is_word_byte(name[end])) ++end;
+  while (end < name.size() && is_word_byte(name[end]))
+    ++end;
   const std::string_view word = name.substr(at, end - at);
   const auto is_hex = [](std::string_view text) { return std::ranges::all_of(text, is_hex_digit); };
   if (word.starts_with("0x") || word.starts_with("0X")) {
     const std::string_view address = word.substr(2);
     return address.size() >= kShortestAddress && is_hex(address) ? end : at;
   }
-  if (!is_hex(word)) return at;
+  if (!is_hex(word))
+    return at;
   const bool has_both = std::ranges::any_of(word, is_digit) && std::ranges::any_of(word, is_letter);
   const bool between_hyphens =
       at > 0 && name[at - 1] == '-' && end < name.size() && name[end] == '-';
@@ -155,7 +169,8 @@ std::string without_numbers(std::string_view name) {
       continue;
     }
     std::size_t end = at;
-    while (end < name.size() && is_digit(name[end])) ++end;
+    while (end < name.size() && is_digit(name[end]))
+      ++end;
     if (end == at) {
       out += name[at++];
       continue;
@@ -191,13 +206,17 @@ void add(model::RangeSummary& to, const model::RangeSummary& from) {
 
 template <class Rename>
 void rename(Session& session, Rename rename) {
-  for (model::Range& range : session.ranges) range.name = rename(range.name);
+  for (model::Range& range : session.ranges)
+    range.name = rename(range.name);
   for (model::Measurement& result : session.measurements)
-    for (model::OpenRange& range : result.ranges) range.name = rename(range.name);
+    for (model::OpenRange& range : result.ranges)
+      range.name = rename(range.name);
   for (model::CounterWait& wait : session.counter_waits)
-    for (StringId& name : wait.path) name = rename(name);
+    for (StringId& name : wait.path)
+      name = rename(name);
   for (auto& path : session.captured_paths)
-    for (model::OpenRange& range : path) range.name = rename(range.name);
+    for (model::OpenRange& range : path)
+      range.name = rename(range.name);
 }
 
 template <class Fold>
@@ -231,7 +250,8 @@ void fold_summary(model::Summary& summary, Fold fold) {
   }
   std::map<StringId, std::vector<StringId>> paths;
   for (auto& [name, path] : summary.paths) {
-    for (StringId& each : path) each = fold(each);
+    for (StringId& each : path)
+      each = fold(each);
     paths.emplace(fold(name), std::move(path));
   }
   summary.paths = std::move(paths);
@@ -240,7 +260,8 @@ void fold_summary(model::Summary& summary, Fold fold) {
 }  // namespace
 
 std::string folded_name(std::string_view name, FoldNames how) {
-  if (how == FoldNames::kOff) return std::string(name);
+  if (how == FoldNames::kOff)
+    return std::string(name);
   if (const std::string of = of_xla(name); !of.empty())
     return how == FoldNames::kNumbers ? without_numbers(of) : of;
   const std::string_view left = without_metadata(name);
@@ -249,10 +270,10 @@ std::string folded_name(std::string_view name, FoldNames how) {
 
 bool NameFolder::stays(std::string_view recorded, std::string_view folded) const {
   const auto as_recorded = [&](const model::RangeTerm& term) {
-    return std::any_of(term.forms.begin(), term.forms.end(),
-                       [&](const model::RangeExpression& form) {
-                         return form.has_name(recorded) && !form.has_name(folded);
-                       });
+    return std::any_of(
+        term.forms.begin(), term.forms.end(), [&](const model::RangeExpression& form) {
+          return form.has_name(recorded) && !form.has_name(folded);
+        });
   };
   return std::any_of(ranges_.include.begin(), ranges_.include.end(), as_recorded) ||
          std::any_of(ranges_.exclude.begin(), ranges_.exclude.end(), as_recorded);
@@ -268,12 +289,15 @@ std::string NameFolder::fold(Session& session, FoldNames how) const {
   std::unordered_set<StringId> results;
   std::uint64_t folded = 0, stayed = 0;
   const auto fold = [&](StringId id) {
-    if (id >= known.size()) return id;
-    if (known[id] != kUnknown) return known[id];
+    if (id >= known.size())
+      return id;
+    if (known[id] != kUnknown)
+      return known[id];
     known[id] = id;
     const std::string_view recorded = session.strings.view(id);
     const std::string name = folded_name(recorded, how);
-    if (name == recorded) return id;
+    if (name == recorded)
+      return id;
     if (stays(recorded, name)) {
       ++stayed;
       return id;
@@ -284,8 +308,10 @@ std::string NameFolder::fold(Session& session, FoldNames how) const {
     return known[id];
   };
   rename(session, fold);
-  if (!session.summary.empty()) fold_summary(session.summary, fold);
-  if (folded == 0) return {};
+  if (!session.summary.empty())
+    fold_summary(session.summary, fold);
+  if (folded == 0)
+    return {};
   std::string text = fmt::format("{} folded to {} ({}); --fold-names off keeps them",
                                  base::counted(folded, "range name was", "range names were"),
                                  base::counted(results.size(), "name"),
@@ -299,7 +325,8 @@ std::string NameFolder::fold(Session& session, FoldNames how) const {
 }
 
 void NameFolder::bound(Session& session) const {
-  if (how_ == FoldNames::kOff || session.ranges.size() <= kMostNames) return;
+  if (how_ == FoldNames::kOff || session.ranges.size() <= kMostNames)
+    return;
   std::vector<std::pair<std::uint64_t, StringId>> names;  // with their time, most first
   const auto count_names = [&] {
     std::vector<std::uint64_t> time(session.strings.size());
@@ -310,11 +337,13 @@ void NameFolder::bound(Session& session) const {
     }
     names.clear();
     for (StringId id = 0; id < time.size(); ++id)
-      if (time[id] > 0) names.emplace_back(time[id], id);
+      if (time[id] > 0)
+        names.emplace_back(time[id], id);
   };
   count_names();
   const std::size_t recorded = names.size();
-  if (recorded <= kMostNames) return;
+  if (recorded <= kMostNames)
+    return;
   if (how_ == FoldNames::kAuto) {
     (void)fold(session, FoldNames::kNumbers);
     count_names();
@@ -332,12 +361,15 @@ void NameFolder::bound(Session& session) const {
     rename(session, [&](StringId id) { return id < folds.size() && folds[id] != 0 ? rest : id; });
   }
   session.losses.push_back(
-      {"folded_names", recorded - std::min(numbered, kMostNames),
+      {"folded_names",
+       recorded - std::min(numbered, kMostNames),
        fmt::format("a report cannot show {} range names: {}{}; --fold-names off keeps them",
-                   recorded, numbered < recorded ? "numbers became #" : "",
+                   recorded,
+                   numbered < recorded ? "numbers became #" : "",
                    numbered > kMostNames
                        ? fmt::format("{}those with the least time are '({} other names)'",
-                                     numbered < recorded ? ", and " : "", numbered - kMostNames)
+                                     numbered < recorded ? ", and " : "",
+                                     numbered - kMostNames)
                        : "")});
 }
 

@@ -18,7 +18,8 @@ std::string cut(std::string_view name) {
 std::string counted(std::string_view name) {
   return folded_name(name, FoldNames::kNumbers);
 }
-NameFolder folder(FoldNames how, const std::vector<std::string>& include = {},
+NameFolder folder(FoldNames how,
+                  const std::vector<std::string>& include = {},
                   const std::vector<std::string>& exclude = {}) {
   return {how, *model::RangeSelection::parse(include, exclude)};
 }
@@ -104,9 +105,24 @@ TEST(FoldedName, WritesNumbersOfTheirOwnAsOne) {
 }
 
 TEST(FoldedName, KeepsDigitsThatSayWhatItIs) {
-  for (const char* name :
-       {"aten::conv2d", "fp16", "BF16", "sha256", "int8", "gemm_int8", "cast float32", "utf8",
-        "f16", "h100", "v2", "w8a8", "e4m3", "64x64", "0x7f", "3d", "17ms", "none"})
+  for (const char* name : {"aten::conv2d",
+                           "fp16",
+                           "BF16",
+                           "sha256",
+                           "int8",
+                           "gemm_int8",
+                           "cast float32",
+                           "utf8",
+                           "f16",
+                           "h100",
+                           "v2",
+                           "w8a8",
+                           "e4m3",
+                           "64x64",
+                           "0x7f",
+                           "3d",
+                           "17ms",
+                           "none"})
     EXPECT_EQ(counted(name), name);
   EXPECT_EQ(counted("conv2d_3"), "conv2d_#");
   EXPECT_EQ(counted("int8 gemm 4"), "int8 gemm #");
@@ -151,20 +167,22 @@ TEST(Fold, OccurrencesOfOneOperatorAreOneRegion) {
 }
 
 TEST(Fold, ANameThatAnExpressionSaysAsRecordedStays) {
-  const auto paths = [](std::vector<std::string> include, std::vector<std::string> exclude,
-                        std::string* note) {
-    Torch b;
-    for (int i = 0; i < 3; ++i) b.range(b.t, "iter " + std::to_string(i), i * 10, i * 10 + 5);
-    Options options;
-    options.ranges = *model::RangeSelection::parse(include, exclude);
-    const std::string said = folder(FoldNames::kNumbers, include, exclude).fold(b.session);
-    if (note != nullptr) *note = said;
-    const auto report = analyze(b.session, options);
-    std::vector<std::string> out;
-    for (const auto& region : report->regions)
-      out.push_back(region.path.back() + " x" + std::to_string(region.occurrences));
-    return out;
-  };
+  const auto paths =
+      [](std::vector<std::string> include, std::vector<std::string> exclude, std::string* note) {
+        Torch b;
+        for (int i = 0; i < 3; ++i)
+          b.range(b.t, "iter " + std::to_string(i), i * 10, i * 10 + 5);
+        Options options;
+        options.ranges = *model::RangeSelection::parse(include, exclude);
+        const std::string said = folder(FoldNames::kNumbers, include, exclude).fold(b.session);
+        if (note != nullptr)
+          *note = said;
+        const auto report = analyze(b.session, options);
+        std::vector<std::string> out;
+        for (const auto& region : report->regions)
+          out.push_back(region.path.back() + " x" + std::to_string(region.occurrences));
+        return out;
+      };
   using Paths = std::vector<std::string>;
   std::string note;
   EXPECT_EQ(paths({}, {}, nullptr), Paths{"iter # x3"});
@@ -254,8 +272,11 @@ model::Session many_names(std::size_t count, bool numbered) {
     std::string name = "iter " + std::to_string(i);
     if (!numbered)
       for (char& c : name)
-        if (c >= '0' && c <= '9') c = static_cast<char>('a' + (c - '0'));
-    b.range(t, name, static_cast<std::int64_t>(20 * i),
+        if (c >= '0' && c <= '9')
+          c = static_cast<char>('a' + (c - '0'));
+    b.range(t,
+            name,
+            static_cast<std::int64_t>(20 * i),
             static_cast<std::int64_t>(20 * i + (i < 5 ? 1 : 10)));
   }
   return std::move(b.session);

@@ -20,8 +20,8 @@ bool of_word(char c) {
 }
 
 std::string without_anonymous(std::string_view name) {
-  return base::replace_all(base::replace_all(name, "(anonymous namespace)::", ""),
-                           "<unnamed>::", "");
+  return base::replace_all(
+      base::replace_all(name, "(anonymous namespace)::", ""), "<unnamed>::", "");
 }
 
 /// Words behind the short name, each once, in their order: template arguments, then parameters.
@@ -29,16 +29,19 @@ std::vector<std::string> words_of(const model::KernelRow& row) {
   const std::string name = without_anonymous(row.name);
   const std::size_t at = name.find(row.short_name);
   std::string_view rest = name;
-  if (at != std::string::npos) rest.remove_prefix(at + row.short_name.size());
+  if (at != std::string::npos)
+    rest.remove_prefix(at + row.short_name.size());
   std::vector<std::string> words;
   std::set<std::string_view> seen;
   while (!rest.empty()) {
     std::size_t end = 0;
-    while (end < rest.size() && of_word(rest[end])) ++end;
+    while (end < rest.size() && of_word(rest[end]))
+      ++end;
     const std::string_view word = rest.substr(0, end);
     const bool space =
         rest.substr(end).starts_with("::");  // a namespace tells where a name is declared
-    if (end > 0 && !space && seen.insert(word).second) words.emplace_back(word);
+    if (end > 0 && !space && seen.insert(word).second)
+      words.emplace_back(word);
     rest.remove_prefix(std::max<std::size_t>(end, 1));
   }
   return words;
@@ -47,8 +50,10 @@ std::vector<std::string> words_of(const model::KernelRow& row) {
 std::string shape_text(const model::KernelShape& shape) {
   const auto one = [](const std::array<std::uint32_t, 3>& size) {
     std::string text = std::to_string(size[0]);
-    if (size[1] > 1 || size[2] > 1) text += "x" + std::to_string(size[1]);
-    if (size[2] > 1) text += "x" + std::to_string(size[2]);
+    if (size[1] > 1 || size[2] > 1)
+      text += "x" + std::to_string(size[1]);
+    if (size[2] > 1)
+      text += "x" + std::to_string(size[2]);
     return text;
   };
   return "grid " + one(shape.grid) + ", block " + one(shape.block);
@@ -68,9 +73,11 @@ std::vector<std::string> telling(const std::vector<std::string>& own,
       const bool name = word.size() > 2 && (word[0] < '0' || word[0] > '9');
       const bool better =
           best != nullptr && shared == least && name && (*best)[0] >= '0' && (*best)[0] <= '9';
-      if (shared < least || better) least = shared, best = &word;
+      if (shared < least || better)
+        least = shared, best = &word;
     }
-    if (best == nullptr) break;
+    if (best == nullptr)
+      break;
     chosen.push_back(*best);
     std::erase_if(others, [&](const auto* other) { return !other->contains(*best); });
   }
@@ -90,7 +97,8 @@ void name_wrapped(model::KernelRow& row) {
   const std::vector<std::string> words = words_of(row);
   const auto first =
       std::ranges::find_if(words, [](const std::string& word) { return word.size() > 8; });
-  if (first != words.end()) row.label += "<" + *first + ">";
+  if (first != words.end())
+    row.label += "<" + *first + ">";
 }
 
 }  // namespace
@@ -103,7 +111,8 @@ void tell_kernels_apart(model::Report& report) {
   }
   for (auto& [name, rows] : alike) {
     if (rows.size() < 2) {
-      if (std::ranges::find(kWrappers, name) != std::end(kWrappers)) name_wrapped(*rows.front());
+      if (std::ranges::find(kWrappers, name) != std::end(kWrappers))
+        name_wrapped(*rows.front());
       continue;
     }
     std::vector<std::vector<std::string>> words;
@@ -116,26 +125,32 @@ void tell_kernels_apart(model::Report& report) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       std::vector<const std::set<std::string>*> others;
       for (std::size_t k = 0; k < sets.size(); ++k)
-        if (k != i) others.push_back(&sets[k]);
+        if (k != i)
+          others.push_back(&sets[k]);
       const std::vector<std::string> differs =
           words.empty() ? std::vector<std::string>{} : telling(words[i], std::move(others));
-      if (!differs.empty()) rows[i]->label = name + "<" + base::join(differs, ", ") + ">";
+      if (!differs.empty())
+        rows[i]->label = name + "<" + base::join(differs, ", ") + ">";
       ++used[rows[i]->label];
     }
     for (model::KernelRow* row : rows)
-      if (used[row->label] > 1) row->label += " (" + shape_text(row->shape) + ")";
+      if (used[row->label] > 1)
+        row->label += " (" + shape_text(row->shape) + ")";
   }
   std::unordered_map<std::string_view, const std::string*> labels;
-  for (const model::KernelRow& row : report.kernels) labels.emplace(row.name, &row.label);
+  for (const model::KernelRow& row : report.kernels)
+    labels.emplace(row.name, &row.label);
   const auto apply = [&](base::Held<model::GpuWork>& work) {
-    if (!work) return;
+    if (!work)
+      return;
     for (model::KernelRow& row : work->top_kernels)
       if (const auto found = labels.find(row.name); found != labels.end())
         row.label = *found->second;
   };
   apply(report.total);
   apply(report.unattributed);
-  for (model::Region& region : report.regions) apply(region.gpu);
+  for (model::Region& region : report.regions)
+    apply(region.gpu);
 }
 
 std::string folded_kernel(std::string_view name) {
@@ -146,18 +161,23 @@ std::string folded_kernel(std::string_view name) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     const bool arrow = c == '>' && i > 0 && text[i - 1] == '-';
-    if (c == '<' || c == '(' || c == '{' || c == '[') ++depth;
-    if (depth == 0) out += c;
-    if (depth > 0 && !arrow && (c == '>' || c == ')' || c == '}' || c == ']')) --depth;
+    if (c == '<' || c == '(' || c == '{' || c == '[')
+      ++depth;
+    if (depth == 0)
+      out += c;
+    if (depth > 0 && !arrow && (c == '>' || c == ')' || c == '}' || c == ']'))
+      --depth;
   }
   std::string_view folded = base::trim(out);
   for (const std::string_view end : {" const", " [clone]"}) {
-    if (folded.ends_with(end)) folded = base::trim(folded.substr(0, folded.size() - end.size()));
+    if (folded.ends_with(end))
+      folded = base::trim(folded.substr(0, folded.size() - end.size()));
   }
   // The return type is the text before the last space.
   if (const auto space = folded.rfind(' '); space != std::string_view::npos)
     folded = folded.substr(space + 1);
-  if (folded.empty()) return std::string(name);
+  if (folded.empty())
+    return std::string(name);
   return std::string(folded) + (folded.ends_with("::") ? "{lambda}" : "");
 }
 

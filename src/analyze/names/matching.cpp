@@ -30,26 +30,30 @@ Path parts_of(std::string_view text) {
   for (std::size_t at = 0;;) {
     const auto end = text.find(kSeparator, at);
     parts.emplace_back(text.substr(at, end == std::string_view::npos ? end : end - at));
-    if (end == std::string_view::npos) return parts;
+    if (end == std::string_view::npos)
+      return parts;
     at = end + kSeparator.size();
   }
 }
 
 /// A name is replaced wherever it occurs; a path with everything below it.
-Path renamed(const Path& path, const std::map<std::string, std::string>& renames,
+Path renamed(const Path& path,
+             const std::map<std::string, std::string>& renames,
              std::set<std::string>& used) {
   Path out = path;
   for (const auto& [from, to] : renames) {
     const Path old = parts_of(from);
     if (old.size() > 1) {
-      if (!begins_with(path, old)) continue;
+      if (!begins_with(path, old))
+        continue;
       const Path fresh = parts_of(to);
       out.assign(fresh.begin(), fresh.end());
       out.insert(out.end(), path.begin() + static_cast<std::ptrdiff_t>(old.size()), path.end());
       used.insert(from);
     } else {
       for (std::string& name : out) {
-        if (name != from) continue;
+        if (name != from)
+          continue;
         name = to;
         used.insert(from);
       }
@@ -60,7 +64,8 @@ Path renamed(const Path& path, const std::map<std::string, std::string>& renames
 
 const DigestRegion* any_of(const MatchedRegion& region, std::size_t side) {
   for (const DigestRegion* one : region.of[side]) {
-    if (one) return one;
+    if (one)
+      return one;
   }
   return nullptr;
 }
@@ -69,9 +74,11 @@ const DigestRegion* any_of(const MatchedRegion& region, std::size_t side) {
 double inclusive_wall_of_runs(const std::vector<const DigestRegion*>& runs) {
   double wall_ns = 0;
   for (const DigestRegion* run : runs) {
-    if (run == nullptr) continue;
+    if (run == nullptr)
+      continue;
     const auto found = run->values.find("wall_ns.inclusive");
-    if (found != run->values.end()) wall_ns += found->second;
+    if (found != run->values.end())
+      wall_ns += found->second;
   }
   return wall_ns;
 }
@@ -81,7 +88,8 @@ double median_wall(const DigestRegion& region) {
   return found == region.values.end() ? 0 : found->second;
 }
 
-bool is_printed_by(std::span<const model::RangeTerm> terms, std::string_view domain,
+bool is_printed_by(std::span<const model::RangeTerm> terms,
+                   std::string_view domain,
                    std::span<const std::string_view> path) {
   return std::ranges::any_of(terms, [&](const model::RangeTerm& term) {
     return PrintedPath(term.written).names(domain, path);
@@ -92,7 +100,8 @@ bool is_printed_by(std::span<const model::RangeTerm> terms, std::string_view dom
 
 bool on_all_sides(const MatchedRegion& region) {
   for (std::size_t side = 0; side < region.of.size(); ++side) {
-    if (!any_of(region, side)) return false;
+    if (!any_of(region, side))
+      return false;
   }
   return true;
 }
@@ -122,7 +131,8 @@ base::Result<std::vector<MatchedRegion>> match_regions(
           matched.is_outside_ranges = region.is_outside_ranges;
           if (path != region.path)
             matched.renamed_from = model::path_text(region.domain, region.path);
-          for (const model::Side& side : sides) matched.of.emplace_back(side.runs.size(), nullptr);
+          for (const model::Side& side : sides)
+            matched.of.emplace_back(side.runs.size(), nullptr);
         }
         const DigestRegion*& place = out[at->second].of[s][r];
         if (place && !renames.empty())
@@ -130,16 +140,20 @@ base::Result<std::vector<MatchedRegion>> match_regions(
                             "after renaming, '" + base::printable(base::join(place->path, " > ")) +
                                 "' and '" + base::printable(base::join(region.path, " > ")) +
                                 "' are one range",
-                            "--rename", "Rename to a name that the first side does not have");
-        if (!place) place = &region;
+                            "--rename",
+                            "Rename to a name that the first side does not have");
+        if (!place)
+          place = &region;
       }
     }
   }
   for (const auto& [from, to] : renames) {
-    if (used.contains(from)) continue;
+    if (used.contains(from))
+      continue;
     const std::vector<std::string> list(names.begin(), names.end());
     return base::fail(base::Code::kUsage,
-                      "the first side has no range '" + base::printable(from) + "'", "--rename",
+                      "the first side has no range '" + base::printable(from) + "'",
+                      "--rename",
                       base::did_you_mean(from, list));
   }
   return out;
@@ -164,18 +178,23 @@ base::Result<void> filter_regions(std::vector<MatchedRegion>& regions,
   const model::RangeSelection without_include{{}, ranges.exclude, {}};
   const auto is_printed_as = [&](const MatchedRegion& region) {
     const std::vector<std::string_view> path(region.path.begin(), region.path.end());
-    if (!without_include.chooses(region.domain, path, region.kind)) return false;
-    if (!only.empty()) return is_printed_by(only, region.domain, path);
+    if (!without_include.chooses(region.domain, path, region.kind))
+      return false;
+    if (!only.empty())
+      return is_printed_by(only, region.domain, path);
     for (std::size_t levels = 1; levels <= path.size(); ++levels)  // it, or one that it lies in
-      if (is_printed_by(ranges.include, region.domain, std::span(path).first(levels))) return true;
+      if (is_printed_by(ranges.include, region.domain, std::span(path).first(levels)))
+        return true;
     return false;
   };
   const bool as_written = std::ranges::any_of(regions, is_chosen);
   std::erase_if(regions, [&](const MatchedRegion& region) {
     return as_written ? !is_chosen(region) : !is_printed_as(region);
   });
-  if (!regions.empty() || (ranges.empty() && only.empty())) return {};
-  return base::fail(base::Code::kNothingCaptured, "no region matches",
+  if (!regions.empty() || (ranges.empty() && only.empty()))
+    return {};
+  return base::fail(base::Code::kNothingCaptured,
+                    "no region matches",
                     !only.empty()            ? "--region"
                     : ranges.include.empty() ? "--exclude"
                                              : "--include",
@@ -183,7 +202,8 @@ base::Result<void> filter_regions(std::vector<MatchedRegion>& regions,
 }
 
 bool have_common_region(std::span<const MatchedRegion> regions) {
-  if (regions.empty()) return false;
+  if (regions.empty())
+    return false;
   const std::size_t sides = regions.front().of.size();
   std::vector<bool> has_ranges(sides);
   bool have_common_row = false;
@@ -193,9 +213,11 @@ bool have_common_region(std::span<const MatchedRegion> regions) {
       have_common_row = have_common_row || is_common;
       continue;
     }
-    if (is_common) return true;
+    if (is_common)
+      return true;
     for (std::size_t side = 0; side < sides; ++side) {
-      if (any_of(region, side) != nullptr) has_ranges[side] = true;
+      if (any_of(region, side) != nullptr)
+        has_ranges[side] = true;
     }
   }
   const bool all_have_ranges = std::ranges::all_of(has_ranges, std::identity());
@@ -206,13 +228,16 @@ std::string largest_gone(std::span<const MatchedRegion> regions) {
   const MatchedRegion* largest = nullptr;
   double longest_ns = 0;
   for (const MatchedRegion& region : regions) {
-    if (!model::is_range(region)) continue;
+    if (!model::is_range(region))
+      continue;
     const double wall_ns = inclusive_wall_of_runs(region.of.front());
-    if (wall_ns <= longest_ns) continue;
+    if (wall_ns <= longest_ns)
+      continue;
     longest_ns = wall_ns;
     largest = &region;
   }
-  if (largest == nullptr || any_of(*largest, largest->of.size() - 1) != nullptr) return {};
+  if (largest == nullptr || any_of(*largest, largest->of.size() - 1) != nullptr)
+    return {};
   return model::path_text(largest->domain, largest->path);
 }
 
@@ -231,8 +256,10 @@ std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> reg
   const auto above = [](const MatchedRegion& r) { return Path(r.path.begin(), r.path.end() - 1); };
   std::set<std::tuple<std::string, model::RangeKind, Path>> shared;
   for (const MatchedRegion& region : regions) {
-    if (region.path.size() > 1) children[key(region, above(region))].insert(region.path.back());
-    if (on_all_sides(region)) shared.insert(key(region, region.path));
+    if (region.path.size() > 1)
+      children[key(region, above(region))].insert(region.path.back());
+    if (on_all_sides(region))
+      shared.insert(key(region, region.path));
   }
   std::vector<model::RenameOffer> offers;
   for (std::size_t side = 1; side < sides; ++side) {
@@ -240,11 +267,14 @@ std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> reg
     for (std::size_t i = 0; i < regions.size(); ++i) {
       const bool top =
           regions[i].path.size() == 1 || shared.contains(key(regions[i], above(regions[i])));
-      if (!top) continue;
+      if (!top)
+        continue;
       const bool first = any_of(regions[i], 0) != nullptr,
                  here = any_of(regions[i], side) != nullptr;
-      if (first && !here && gone.size() < kMostCandidates) gone.push_back(i);
-      if (!first && here && fresh.size() < kMostCandidates) fresh.push_back(i);
+      if (first && !here && gone.size() < kMostCandidates)
+        gone.push_back(i);
+      if (!first && here && fresh.size() < kMostCandidates)
+        fresh.push_back(i);
     }
     std::vector<Candidate> candidates;
     for (const std::size_t g : gone) {
@@ -261,25 +291,29 @@ std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> reg
           reasons.push_back("both " + base::counted(a.occurrences, "time"));
         const auto &in_a = children[key(old, old.path)], &in_b = children[key(young, young.path)];
         std::vector<std::string> both;
-        std::set_intersection(in_a.begin(), in_a.end(), in_b.begin(), in_b.end(),
-                              std::back_inserter(both));
+        std::set_intersection(
+            in_a.begin(), in_a.end(), in_b.begin(), in_b.end(), std::back_inserter(both));
         if (!both.empty() && 2 * both.size() >= std::max(in_a.size(), in_b.size()))
           reasons.push_back("the same " + base::counted(both.size(), "range") + " inside");
         const double wall_a = median_wall(a), wall_b = median_wall(b);
         const bool alike =
             wall_a > 0 && wall_b > 0 && std::abs(std::log(wall_b / wall_a)) < std::log(1.25);
-        if (alike) reasons.emplace_back("times within a quarter");
-        if (reasons.size() < 2) continue;
+        if (alike)
+          reasons.emplace_back("times within a quarter");
+        if (reasons.size() < 2)
+          continue;
         const double distance = alike ? std::abs(std::log(wall_b / wall_a)) : 1;
         candidates.push_back(
             {static_cast<double>(reasons.size()) - distance, g, f, base::join(reasons, ", ")});
       }
     }
-    std::stable_sort(candidates.begin(), candidates.end(),
+    std::stable_sort(candidates.begin(),
+                     candidates.end(),
                      [](const Candidate& x, const Candidate& y) { return x.score > y.score; });
     std::set<std::size_t> taken;
     for (const Candidate& candidate : candidates) {
-      if (taken.contains(candidate.gone) || taken.contains(candidate.fresh)) continue;
+      if (taken.contains(candidate.gone) || taken.contains(candidate.fresh))
+        continue;
       taken.insert(candidate.gone);
       taken.insert(candidate.fresh);
       const MatchedRegion &old = regions[candidate.gone], &young = regions[candidate.fresh];

@@ -40,7 +40,8 @@ class Nester {
           range.name = levels[i];
           open.path.push_back(range.name);
           open.ends.push_back(range.end_ns);
-          if (i + 1 < levels.size()) out.push_back(range);
+          if (i + 1 < levels.size())
+            out.push_back(range);
         }
       }
       moved.push_back(static_cast<std::uint32_t>(out.size()));
@@ -63,7 +64,8 @@ class Nester {
     for (model::UnlistedInside& inside : session_.unlisted_inside)
       inside.range = moved[inside.range];
     for (model::Projection& projection : session_.projections)
-      if (projection.range < moved.size()) projection.range = moved[projection.range];
+      if (projection.range < moved.size())
+        projection.range = moved[projection.range];
   }
 
   void path(std::vector<model::OpenRange>& ranges) {
@@ -89,7 +91,8 @@ class Nester {
     std::vector<StringId> out;
     for (const StringId name : names) {
       const auto levels = split(name);
-      for (std::size_t i = known(out, levels); i < levels.size(); ++i) out.push_back(levels[i]);
+      for (std::size_t i = known(out, levels); i < levels.size(); ++i)
+        out.push_back(levels[i]);
     }
     names = std::move(out);
   }
@@ -97,7 +100,8 @@ class Nester {
  private:
   const std::vector<StringId>& split(StringId id) {
     const auto [found, added] = split_.try_emplace(id);
-    if (!added) return found->second;
+    if (!added)
+      return found->second;
     const std::string name(session_.strings.view(id));
     for (std::size_t at = 0; at <= name.size();) {
       const std::size_t end = std::min(name.find(separator_, at), name.size());
@@ -106,7 +110,8 @@ class Nester {
             session_.strings.intern(std::string_view(name).substr(at, end - at)));
       at = end + separator_.size();
     }
-    if (found->second.empty()) found->second.push_back(id);
+    if (found->second.empty())
+      found->second.push_back(id);
     return found->second;
   }
 
@@ -114,7 +119,8 @@ class Nester {
   /// is lost.
   static std::size_t known(const std::vector<StringId>& path, const std::vector<StringId>& levels) {
     for (std::size_t n = std::min(path.size(), levels.size() - 1); n > 0; --n)
-      if (std::equal(levels.begin(), levels.begin() + static_cast<std::ptrdiff_t>(n),
+      if (std::equal(levels.begin(),
+                     levels.begin() + static_cast<std::ptrdiff_t>(n),
                      path.end() - static_cast<std::ptrdiff_t>(n)))
         return n;
     return 0;
@@ -128,12 +134,16 @@ class Nester {
 }  // namespace
 
 void nest_names(Session& session, std::string_view separator) {
-  if (separator.empty()) return;
+  if (separator.empty())
+    return;
   Nester nester(session, separator);
   nester.ranges();
-  for (model::Measurement& result : session.measurements) nester.path(result.ranges);
-  for (auto& path : session.captured_paths) nester.path(path);
-  for (model::CounterWait& wait : session.counter_waits) nester.path(wait.path);
+  for (model::Measurement& result : session.measurements)
+    nester.path(result.ranges);
+  for (auto& path : session.captured_paths)
+    nester.path(path);
+  for (model::CounterWait& wait : session.counter_waits)
+    nester.path(wait.path);
 }
 
 }  // namespace rangescope::analyze

@@ -13,7 +13,8 @@ constexpr std::string_view kBelow = " > ";
 /// "layers.# (Layer) x32" without " x32".
 std::string_view without_count(std::string_view written) {
   const std::size_t mark = written.rfind(" x");
-  if (mark == std::string_view::npos) return written;
+  if (mark == std::string_view::npos)
+    return written;
   const std::string_view count = written.substr(mark + 2);
   const bool is_number = !count.empty() && base::to_uint(count).has_value();
   return is_number ? written.substr(0, mark) : written;
@@ -34,7 +35,8 @@ bool is_printed_as(std::string_view name, std::string_view above, std::string_vi
   for (const std::string_view shorter : {name, without_path(name, above)})
     for (const std::string_view shown : {shorter, without_type(shorter)}) {
       const std::string text = base::printable(shown);
-      if (text == printed || folded_name(text, FoldNames::kNumbers) == printed) return true;
+      if (text == printed || folded_name(text, FoldNames::kNumbers) == printed)
+        return true;
     }
   return false;
 }
@@ -46,20 +48,24 @@ PrintedPath::PrintedPath(std::string_view written) {
   while (true) {
     const std::size_t end = written.find(kBelow);
     names_.emplace_back(base::trim(written.substr(0, end)));
-    if (end == std::string_view::npos) return;
+    if (end == std::string_view::npos)
+      return;
     written.remove_prefix(end + kBelow.size());
   }
 }
 
 bool PrintedPath::names(std::string_view domain, std::span<const std::string_view> path) const {
-  if (path.size() < names_.size()) return false;
+  if (path.size() < names_.size())
+    return false;
   const std::size_t first = path.size() - names_.size();
   const auto above = [&](std::size_t level) {
     return level > 0 ? path[level - 1] : std::string_view();
   };
   for (std::size_t i = 1; i < names_.size(); ++i)
-    if (!is_printed_as(path[first + i], above(first + i), names_[i])) return false;
-  if (is_printed_as(path[first], above(first), names_.front())) return true;
+    if (!is_printed_as(path[first + i], above(first + i), names_[i]))
+      return false;
+  if (is_printed_as(path[first], above(first), names_.front()))
+    return true;
   const std::string with_domain = base::printable(domain) + "@";
   return !domain.empty() && names_.front().starts_with(with_domain) &&
          is_printed_as(path[first], above(first), names_.front().substr(with_domain.size()));

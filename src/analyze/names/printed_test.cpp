@@ -7,7 +7,10 @@ namespace printed_test {
 
 using Path = std::vector<std::string_view>;
 
-const Path kLayer = {"decode step", "Model", "model (Decoder)", "model.layers.3 (Layer)",
+const Path kLayer = {"decode step",
+                     "Model",
+                     "model (Decoder)",
+                     "model.layers.3 (Layer)",
                      "model.layers.3.mlp (Mlp)"};
 
 bool names(std::string_view written, const Path& path, std::string_view domain = "") {

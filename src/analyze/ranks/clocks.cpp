@@ -45,10 +45,13 @@ std::vector<HostClock::Knot> knots_of(std::vector<Difference> list) {
 }  // namespace
 
 double HostClock::add_at(double at_ns) const {
-  if (knots.empty()) return 0;
-  if (knots.size() == 1) return knots.front().add_ns;
+  if (knots.empty())
+    return 0;
+  if (knots.size() == 1)
+    return knots.front().add_ns;
   std::size_t i = 1;
-  while (i + 1 < knots.size() && knots[i].at_ns < at_ns) ++i;
+  while (i + 1 < knots.size() && knots[i].at_ns < at_ns)
+    ++i;
   const Knot &a = knots[i - 1], &b = knots[i];
   const double slope = b.at_ns > a.at_ns ? (b.add_ns - a.add_ns) / (b.at_ns - a.at_ns) : 0;
   return a.add_ns + slope * (at_ns - a.at_ns);
@@ -59,20 +62,24 @@ std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls
   std::vector<HostClock> clocks;
   std::vector<std::uint32_t> order(session.processes.size()),
       host_of(session.processes.size(), kNone);
-  for (std::uint32_t p = 0; p < order.size(); ++p) order[p] = p;
+  for (std::uint32_t p = 0; p < order.size(); ++p)
+    order[p] = p;
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return session.processes[a].rank < session.processes[b].rank;
   });
   for (const std::uint32_t p : order) {
     const model::Process& process = session.processes[p];
-    if (process.host == 0 || process.rank == kNone) continue;
+    if (process.host == 0 || process.rank == kNone)
+      continue;
     const auto [at, added] =
         hosts.try_emplace(process.host, static_cast<std::uint32_t>(clocks.size()));
-    if (added) clocks.push_back({.host = std::string(session.strings.view(process.host))});
+    if (added)
+      clocks.push_back({.host = std::string(session.strings.view(process.host))});
     clocks[at->second].processes.push_back(p);
     host_of[p] = at->second;
   }
-  if (clocks.size() < 2) return {};
+  if (clocks.size() < 2)
+    return {};
 
   // Ends of each call by host: of several ranks the middle one.
   struct Ends {
@@ -89,39 +96,46 @@ std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls
       if (host_of[call.process] != kNone)
         of_host[host_of[call.process]].push_back(static_cast<double>(call.end_ns));
     }
-    if (of_host.size() < 2) continue;
+    if (of_host.size() < 2)
+      continue;
     ends.emplace_back();
-    for (auto& [host, list] : of_host) ends.back().push_back({host, upper_median(std::move(list))});
+    for (auto& [host, list] : of_host)
+      ends.back().push_back({host, upper_median(std::move(list))});
   }
   std::vector<char> known(clocks.size(), 0);
   known[0] = 1;
   for (bool more = true; more;) {
     more = false;
     for (std::uint32_t host = 1; host < clocks.size(); ++host) {
-      if (known[host] != 0) continue;
+      if (known[host] != 0)
+        continue;
       std::vector<Difference> list;
       for (const auto& call : ends) {
         const auto mine =
             std::find_if(call.begin(), call.end(), [&](const Ends& e) { return e.host == host; });
-        const auto theirs = std::find_if(call.begin(), call.end(),
-                                         [&](const Ends& e) { return known[e.host] == 1; });
-        if (mine == call.end() || theirs == call.end()) continue;
+        const auto theirs = std::find_if(
+            call.begin(), call.end(), [&](const Ends& e) { return known[e.host] == 1; });
+        if (mine == call.end() || theirs == call.end())
+          continue;
         const double there = theirs->end_ns + clocks[theirs->host].add_at(theirs->end_ns);
         list.push_back({mine->end_ns, there - mine->end_ns});
       }
-      if (list.size() < kFewestOfMedian) continue;
+      if (list.size() < kFewestOfMedian)
+        continue;
       HostClock& clock = clocks[host];
       clock.knots = knots_of(list);
       clock.calls = list.size();
       std::vector<double> left;
-      for (const Difference& one : list) left.push_back(std::abs(one.ns - clock.add_at(one.at_ns)));
+      for (const Difference& one : list)
+        left.push_back(std::abs(one.ns - clock.add_at(one.at_ns)));
       const std::size_t p95 = (left.size() * 95 + 99) / 100 - 1;
       std::nth_element(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(p95), left.end());
       clock.residual_ns = left[p95];
       known[host] = 2;  // others may go through it in the next round
       more = true;
     }
-    for (char& state : known) state = state != 0 ? 1 : 0;
+    for (char& state : known)
+      state = state != 0 ? 1 : 0;
   }
   return clocks;
 }
@@ -143,8 +157,10 @@ void move_allocators(model::Allocators& recorded, const Move& move) {
     move(process_of(allocation.allocator), allocation.end_ns);
   }
   const auto move_event = [&](auto& event) { move(process_of(event.allocator), event.at_ns); };
-  for (model::ReservedMemory& reserved : recorded.reserved) move_event(reserved);
-  for (model::FailedAllocation& failure : recorded.failures) move_event(failure);
+  for (model::ReservedMemory& reserved : recorded.reserved)
+    move_event(reserved);
+  for (model::FailedAllocation& failure : recorded.failures)
+    move_event(failure);
 }
 
 /// `move(process, time)` of all CPU samples, waits and counts. A thread without ranges has the
@@ -157,8 +173,10 @@ void move_cpu(Session& session, const Move& move) {
     process_of.push_back(thread.thread < session.threads.size()
                              ? session.threads[thread.thread].process
                              : thread.recorded_with);
-  for (model::CpuSample& sample : cpu.samples) move(process_of[sample.thread], sample.at_ns);
-  for (model::CpuCount& count : cpu.counts) move(process_of[count.thread], count.at_ns);
+  for (model::CpuSample& sample : cpu.samples)
+    move(process_of[sample.thread], sample.at_ns);
+  for (model::CpuCount& count : cpu.counts)
+    move(process_of[count.thread], count.at_ns);
   for (model::CpuWait& wait : cpu.waits) {
     move(process_of[wait.thread], wait.start_ns);
     move(process_of[wait.thread], wait.end_ns);
@@ -169,13 +187,16 @@ void move_cpu(Session& session, const Move& move) {
 
 std::vector<HostClock> align_hosts(Session& session, CollectiveCalls& found) {
   std::vector<HostClock> clocks = find_clocks(session, found);
-  if (clocks.empty()) return clocks;
+  if (clocks.empty())
+    return clocks;
   std::vector<const HostClock*> of_process(session.processes.size(), nullptr);
   for (const HostClock& clock : clocks)
     for (const std::uint32_t process : clock.processes)
-      if (!clock.knots.empty()) of_process[process] = &clock;
+      if (!clock.knots.empty())
+        of_process[process] = &clock;
   const auto move = [&](std::uint32_t process, std::int64_t& at) {
-    if (process >= of_process.size() || of_process[process] == nullptr || at == kOpen) return;
+    if (process >= of_process.size() || of_process[process] == nullptr || at == kOpen)
+      return;
     at += static_cast<std::int64_t>(
         std::llround(of_process[process]->add_at(static_cast<double>(at))));
   };
@@ -184,37 +205,48 @@ std::vector<HostClock> align_hosts(Session& session, CollectiveCalls& found) {
     move(process, event.end_ns);
   };
   for (auto* list : {&found.calls, &found.standing, &found.messaging})
-    for (CollectiveCall& call : *list) both(call.process, call);
+    for (CollectiveCall& call : *list)
+      both(call.process, call);
   const auto of_thread = [&](std::uint32_t thread) {
     return thread < session.threads.size() ? session.threads[thread].process : kNone;
   };
   const auto of_stream = [&](std::uint32_t stream) {
     return stream < session.streams.size() ? session.streams[stream].process : kNone;
   };
-  for (std::uint32_t p = 0; p < session.processes.size(); ++p) both(p, session.processes[p]);
+  for (std::uint32_t p = 0; p < session.processes.size(); ++p)
+    both(p, session.processes[p]);
   for (model::Range& range : session.ranges) {
     move(of_thread(range.thread), range.start_ns);
     move(of_thread(range.end_thread == kNone ? range.thread : range.end_thread), range.end_ns);
   }
-  for (model::OpenSpan& span : session.open_spans) both(of_thread(span.thread), span);
-  for (model::Mark& mark : session.marks) move(of_thread(mark.thread), mark.at_ns);
-  for (model::Launch& launch : session.launches) both(of_thread(launch.thread), launch);
-  for (model::MemoryEvent& event : session.memory_events) move(event.process, event.at_ns);
+  for (model::OpenSpan& span : session.open_spans)
+    both(of_thread(span.thread), span);
+  for (model::Mark& mark : session.marks)
+    move(of_thread(mark.thread), mark.at_ns);
+  for (model::Launch& launch : session.launches)
+    both(of_thread(launch.thread), launch);
+  for (model::MemoryEvent& event : session.memory_events)
+    move(event.process, event.at_ns);
   move_allocators(session.allocators, move);
   model::for_each_gpu_work(session, [&](auto& events) {
-    for (auto& event : events) both(of_stream(event.stream), event);
+    for (auto& event : events)
+      both(of_stream(event.stream), event);
   });
   for (model::Synchronization& wait : session.synchronizations)
     both(wait.launch < session.launches.size() ? of_thread(session.launches[wait.launch].thread)
                                                : of_stream(wait.stream),
          wait);
-  for (model::GpuPause& pause : session.gpu_pauses) both(pause.process, pause);
+  for (model::GpuPause& pause : session.gpu_pauses)
+    both(pause.process, pause);
   for (model::SampleStream& samples : session.samples) {
     const std::uint32_t process =
         samples.device < session.devices.size() ? session.devices[samples.device].process : kNone;
-    if (samples.other_clock) continue;  // joined to the GPU work of its device, which moved
-    for (std::int64_t& at : samples.start_ns) move(process, at);
-    for (std::int64_t& at : samples.end_ns) move(process, at);
+    if (samples.other_clock)
+      continue;  // joined to the GPU work of its device, which moved
+    for (std::int64_t& at : samples.start_ns)
+      move(process, at);
+    for (std::int64_t& at : samples.end_ns)
+      move(process, at);
   }
   move_cpu(session, move);
   session.begin_ns = kOpen;
@@ -226,7 +258,8 @@ std::vector<HostClock> align_hosts(Session& session, CollectiveCalls& found) {
   return clocks;
 }
 
-void describe_clocks(const std::vector<HostClock>& clocks, const Session& session,
+void describe_clocks(const std::vector<HostClock>& clocks,
+                     const Session& session,
                      model::Report& report) {
   double residual = 0;
   std::size_t aligned = 0;
@@ -250,7 +283,8 @@ void describe_clocks(const std::vector<HostClock>& clocks, const Session& sessio
                            base::format_ns(residual));
   if (!others.empty())
     report.losses.push_back(
-        {"clocks_not_aligned", others.size(),
+        {"clocks_not_aligned",
+         others.size(),
          "aligned by UTC only, without joined collectives: " + base::join(others, ", ")});
 }
 

@@ -46,7 +46,8 @@ struct HostClock {
 std::vector<HostClock> align_hosts(model::Session& session, CollectiveCalls& found);
 
 /// What was done, in Report::ranks, notes and losses.
-void describe_clocks(const std::vector<HostClock>& clocks, const model::Session& session,
+void describe_clocks(const std::vector<HostClock>& clocks,
+                     const model::Session& session,
                      model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -21,7 +21,9 @@ struct Host {
 };
 
 /// Ranks, two a host, leave each call together within `jitter_ns`; every so often one leaves late.
-model::Session simulate(const std::vector<Host>& hosts, std::size_t calls, double jitter_ns,
+model::Session simulate(const std::vector<Host>& hosts,
+                        std::size_t calls,
+                        double jitter_ns,
                         unsigned seed) {
   testing::SessionBuilder builder;
   std::mt19937 random(seed);
@@ -40,14 +42,18 @@ model::Session simulate(const std::vector<Host>& hosts, std::size_t calls, doubl
       const Host& host = hosts[rank / 2];
       const double late = random() % 50 == 0 ? 300 * kMicro : 0,
                    end = now + std::abs(jitter(random)) + late;
-      const auto range =
-          builder.range(rank, "MPI_Allreduce", std::llround(host.shows(now - compute(random) / 4)),
-                        std::llround(host.shows(end)), "MPI");
+      const auto range = builder.range(rank,
+                                       "MPI_Allreduce",
+                                       std::llround(host.shows(now - compute(random) / 4)),
+                                       std::llround(host.shows(end)),
+                                       "MPI");
       builder.session.payload_fields.push_back(
-          {range, builder.session.strings.intern("MPI communicator ID"),
-           model::PayloadType::kUint64, 1});
-      builder.range(rank, "marker", std::llround(host.shows(now)),
-                    std::llround(host.shows(now)) + 10);
+          {range,
+           builder.session.strings.intern("MPI communicator ID"),
+           model::PayloadType::kUint64,
+           1});
+      builder.range(
+          rank, "marker", std::llround(host.shows(now)), std::llround(host.shows(now)) + 10);
     }
   }
   return std::move(builder.session);
@@ -59,7 +65,8 @@ TEST(Clocks, OffsetAndDriftAreFoundToTwentyMicroseconds) {
     std::uniform_real_distribution<double> offset(-500 * kMicro, 500 * kMicro),
         drift(-50e-6, 50e-6);
     std::vector<Host> hosts = {{0, 0}};
-    for (int i = 0; i < 3; ++i) hosts.push_back({offset(random), drift(random)});
+    for (int i = 0; i < 3; ++i)
+      hosts.push_back({offset(random), drift(random)});
     model::Session session = simulate(hosts, 500, 10 * kMicro, seed);
     std::vector<double> truth;  // when each marker was, by the reference
     for (const model::Range& range : session.ranges)
@@ -144,8 +151,9 @@ TEST(Clocks, OneHostAndHostsWithoutCallsStayAsTheyAre) {
   ASSERT_TRUE(report);
   EXPECT_EQ(none.ranges[3].start_ns, before);
   EXPECT_TRUE(
-      std::any_of(report->losses.begin(), report->losses.end(),
-                  [](const model::Loss& loss) { return loss.kind == "clocks_not_aligned"; }));
+      std::any_of(report->losses.begin(), report->losses.end(), [](const model::Loss& loss) {
+        return loss.kind == "clocks_not_aligned";
+      }));
 }
 
 }  // namespace clocks_test

@@ -61,7 +61,8 @@ std::optional<Operation> find_call(std::string_view name) {
   static const auto calls = [] {
     std::unordered_map<std::string_view, Operation> out;
     for (const auto& [operation, names] : kCalls)
-      for (const std::string_view each : base::split(names, '|')) out.emplace(each, operation);
+      for (const std::string_view each : base::split(names, '|'))
+        out.emplace(each, operation);
     return out;
   }();
   const auto found = calls.find(name);
@@ -71,7 +72,8 @@ std::optional<Operation> find_call(std::string_view name) {
 /// Of MPI_Iallreduce that of MPI_Allreduce. Nothing for what begins no collective.
 std::optional<Operation> find_later(std::string_view name) {
   constexpr std::string_view kBegins = "MPI_I";
-  if (!name.starts_with(kBegins) || name.size() == kBegins.size()) return std::nullopt;
+  if (!name.starts_with(kBegins) || name.size() == kBegins.size())
+    return std::nullopt;
   std::string blocking = "MPI_" + std::string(name.substr(kBegins.size()));
   blocking[4] = static_cast<char>(std::toupper(static_cast<unsigned char>(blocking[4])));
   const auto call = find_call(blocking);
@@ -100,14 +102,22 @@ Fields fields_of(const Session& session, std::span<const model::PayloadField> fi
     const std::string_view name = session.strings.view(field.name);
     if (name == "NCCL communicator ID" || name == "MPI communicator ID")
       out.communicator = field.bits;
-    if (name == "Message size [bytes]") out.bytes = static_cast<double>(field.bits);
-    if (name == "No. of ranks") out.ranks = static_cast<std::uint32_t>(field.bits);
-    if (name == "Rank") out.self = static_cast<std::int32_t>(field.bits);
-    if (name == "Peer rank") out.peer.rank = static_cast<std::int32_t>(field.bits);
-    if (name == "Tag") out.peer.tag = static_cast<std::int32_t>(field.bits);
-    if (name == "Source rank") out.source.rank = static_cast<std::int32_t>(field.bits);
-    if (name == "Source tag") out.source.tag = static_cast<std::int32_t>(field.bits);
-    if (name == "Request") out.request = field.bits;
+    if (name == "Message size [bytes]")
+      out.bytes = static_cast<double>(field.bits);
+    if (name == "No. of ranks")
+      out.ranks = static_cast<std::uint32_t>(field.bits);
+    if (name == "Rank")
+      out.self = static_cast<std::int32_t>(field.bits);
+    if (name == "Peer rank")
+      out.peer.rank = static_cast<std::int32_t>(field.bits);
+    if (name == "Tag")
+      out.peer.tag = static_cast<std::int32_t>(field.bits);
+    if (name == "Source rank")
+      out.source.rank = static_cast<std::int32_t>(field.bits);
+    if (name == "Source tag")
+      out.source.tag = static_cast<std::int32_t>(field.bits);
+    if (name == "Request")
+      out.request = field.bits;
   }
   return out;
 }
@@ -116,14 +126,17 @@ Fields fields_of(const Session& session, std::span<const model::PayloadField> fi
 class Requests {
  public:
   void begun(const CollectiveCall& call, std::uint64_t request) {
-    if (request != 0) begun_[{call.process, request}] = call.range;
+    if (request != 0)
+      begun_[{call.process, request}] = call.range;
   }
   /// False where a call completed nothing.
-  bool completed(const Session& session, std::span<const model::PayloadField> fields,
+  bool completed(const Session& session,
+                 std::span<const model::PayloadField> fields,
                  std::uint32_t process) {
     const std::size_t before = completed_.size();
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      if (session.strings.view(fields[i].name) != "Completed request") continue;
+      if (session.strings.view(fields[i].name) != "Completed request")
+        continue;
       std::size_t last = i + 1;
       while (last < fields.size() && session.strings.view(fields[last].name) != "Completed request")
         ++last;
@@ -135,7 +148,8 @@ class Requests {
   }
   /// Sorts the messages by their start, and notes in each what became of it; then of collectives
   /// that were begun.
-  void settle(const Session& session, std::vector<CollectiveCall>& calls,
+  void settle(const Session& session,
+              std::vector<CollectiveCall>& calls,
               std::vector<CollectiveCall>& collectives) const {
     std::sort(calls.begin(), calls.end(), [&](const CollectiveCall& a, const CollectiveCall& b) {
       const std::int64_t x = session.ranges[a.range].start_ns, y = session.ranges[b.range].start_ns;
@@ -143,7 +157,8 @@ class Requests {
     });
     const auto places = [](const std::vector<CollectiveCall>& of) {
       std::unordered_map<std::uint32_t, std::uint32_t> place;
-      for (std::uint32_t c = 0; c < of.size(); ++c) place[of[c].range] = c;
+      for (std::uint32_t c = 0; c < of.size(); ++c)
+        place[of[c].range] = c;
       return place;
     };
     const auto place = places(calls), of_collective = places(collectives);
@@ -152,7 +167,8 @@ class Requests {
     for (const Completed& one : completed_) {
       const auto from = begun_.find(one.request);
       const auto wait = place.find(one.range);
-      if (from == begun_.end() || wait == place.end()) continue;
+      if (from == begun_.end() || wait == place.end())
+        continue;
       if (const auto begun = of_collective.find(from->second); begun != of_collective.end()) {
         CollectiveCall* const call = &collectives[begun->second];
         const auto [last, added] = last_of.try_emplace(wait->second, call);
@@ -161,20 +177,26 @@ class Requests {
           last->second = call;
       }
       const auto begun = place.find(from->second);
-      if (begun == place.end()) continue;
+      if (begun == place.end())
+        continue;
       last_of[wait->second] = nullptr;
       CollectiveCall& call = calls[begun->second];
       call.done = wait->second;
-      if (one.said.source.rank == CollectiveCall::kNobody) call.to = call.from = {};  // cancelled
-      if (call.operation == Operation::kSendLater) continue;
+      if (one.said.source.rank == CollectiveCall::kNobody)
+        call.to = call.from = {};  // cancelled
+      if (call.operation == Operation::kSendLater)
+        continue;
       call.from = one.said.source;
-      if (call.operation != Operation::kExchangeLater) call.bytes = one.said.bytes;
+      if (call.operation != Operation::kExchangeLater)
+        call.bytes = one.said.bytes;
       ++calls[wait->second].received;
     }
     for (CollectiveCall& call : collectives)
-      if (call.later) call.start_ns = call.end_ns;
+      if (call.later)
+        call.start_ns = call.end_ns;
     for (const auto& [wait, call] : last_of) {
-      if (call == nullptr) continue;
+      if (call == nullptr)
+        continue;
       call->start_ns = calls[wait].start_ns;
       call->end_ns = calls[wait].end_ns;
       call->stood = calls[wait].range;
@@ -211,7 +233,8 @@ class CallKernels {
       if (domain_of(session_, range) == "NCCL")
         events.push_back({range.thread, range.start_ns, c, kNone});
     }
-    if (events.empty()) return;
+    if (events.empty())
+      return;
     const std::vector<char> nccl = nccl_kernels(session_);
     for (std::uint32_t k = 0; k < session_.kernels.size(); ++k) {
       const model::Kernel& kernel = session_.kernels[k];
@@ -228,8 +251,10 @@ class CallKernels {
     std::vector<std::uint32_t> waiting, kernels;
     for (std::size_t i = 0; i < events.size(); ++i) {
       const bool other = i > 0 && events[i].thread != events[i - 1].thread;
-      if (other || (events[i].call != kNone && !kernels.empty())) settle(waiting, kernels);
-      if (other) waiting.clear();
+      if (other || (events[i].call != kNone && !kernels.empty()))
+        settle(waiting, kernels);
+      if (other)
+        waiting.clear();
       if (events[i].call != kNone)
         waiting.push_back(events[i].call);
       else if (!waiting.empty())
@@ -255,9 +280,11 @@ class CallKernels {
         return is_message(calls_[call].operation);
       });
       if (message) {  // of a group: which kernel moved which is unknown
-        for (const std::uint32_t call : waiting) take(calls_[call], 0, kernels.size());
+        for (const std::uint32_t call : waiting)
+          take(calls_[call], 0, kernels.size());
       } else if (kernels.size() == waiting.size()) {
-        for (std::size_t i = 0; i < waiting.size(); ++i) take(calls_[waiting[i]], i, i + 1);
+        for (std::size_t i = 0; i < waiting.size(); ++i)
+          take(calls_[waiting[i]], i, i + 1);
       } else {  // one kernel for several calls: they are one call of all their bytes
         CollectiveCall& whole = calls_[waiting.front()];
         take(whole, 0, kernels.size());
@@ -272,7 +299,8 @@ class CallKernels {
         }
       }
     }
-    if (!kernels.empty()) waiting.clear();
+    if (!kernels.empty())
+      waiting.clear();
     kernels.clear();
   }
 
@@ -298,7 +326,8 @@ bool is_communication(std::string_view domain) {
 }
 
 bool bandwidth_of(Operation operation, double bytes, double ranks, double ns, Bandwidth& out) {
-  if (!(bytes > 0) || ranks < 2 || !(ns > 0)) return false;
+  if (!(bytes > 0) || ranks < 2 || !(ns > 0))
+    return false;
   double all = bytes, factor = 1;
   switch (operation) {
     case Operation::kAllReduce: factor = 2 * (ranks - 1) / ranks; break;
@@ -321,7 +350,8 @@ bool bandwidth_of(Operation operation, double bytes, double ranks, double ns, Ba
 
 void classify(std::string_view name, CollectiveCall& call) {
   auto known = find_call(name);
-  if (!known) call.later = (known = find_later(name)).has_value();
+  if (!known)
+    call.later = (known = find_later(name)).has_value();
   call.operation = known.value_or(Operation::kOther);
 }
 
@@ -329,16 +359,21 @@ void match_messages(const Session& session, const Members& members, CollectiveCa
   // Where it is unknown, the ranks of a communicator are numbered as those of the job that it
   // joins.
   const auto self_of = [&](const CollectiveCall& call) -> std::int32_t {
-    if (call.self >= 0) return call.self;
+    if (call.self >= 0)
+      return call.self;
     const auto known = members.find(call.communicator);
-    if (known == members.end()) return CollectiveCall::kNobody;
+    if (known == members.end())
+      return CollectiveCall::kNobody;
     const auto& all = known->second;
     const std::uint32_t size = out.communicators[call.communicator].ranks;
-    if (size > 0 && all.size() != size) return CollectiveCall::kNobody;
+    if (size > 0 && all.size() != size)
+      return CollectiveCall::kNobody;
     return static_cast<std::int32_t>(
         std::distance(all.begin(), all.find(session.processes[call.process].rank)));
   };
-  using Key = std::tuple<std::uint32_t, std::int32_t, std::int32_t,
+  using Key = std::tuple<std::uint32_t,
+                         std::int32_t,
+                         std::int32_t,
                          std::int32_t>;  // communicator, from, to, tag
   struct Ends {
     std::vector<std::uint32_t> sends, receives;
@@ -347,7 +382,8 @@ void match_messages(const Session& session, const Members& members, CollectiveCa
   for (std::uint32_t c = 0; c < out.messaging.size(); ++c) {
     const CollectiveCall& call = out.messaging[c];
     const std::int32_t self = self_of(call);
-    if (call.operation == Operation::kWait) continue;
+    if (call.operation == Operation::kWait)
+      continue;
     if (call.to.rank > CollectiveCall::kNobody)
       keys[{call.communicator, self, call.to.rank, call.to.tag}].sends.push_back(c);
     if (call.from.rank > CollectiveCall::kNobody)
@@ -369,30 +405,41 @@ CollectiveCalls find_collectives(const Session& session) {
   const auto& fields = session.payload_fields;
   for (std::uint32_t r = 0; r < session.ranges.size(); ++r) {
     const std::size_t first = field;
-    while (field < fields.size() && fields[field].range == r) ++field;
+    while (field < fields.size() && fields[field].range == r)
+      ++field;
     const model::Range& range = session.ranges[r];
-    if (!is_communication(session, range) || range.thread >= session.threads.size()) continue;
+    if (!is_communication(session, range) || range.thread >= session.threads.size())
+      continue;
     const std::uint32_t process = session.threads[range.thread].process;
-    if (process >= session.processes.size() || session.processes[process].rank == kNone) continue;
+    if (process >= session.processes.size() || session.processes[process].rank == kNone)
+      continue;
     const bool nccl = domain_of(session, range) == "NCCL";
     const Fields said = fields_of(session, std::span(fields).subspan(first, field - first));
     if (said.ranks > 0 && said.communicator != 0) {
       const std::uint32_t made = out.communicator(nccl, said.communicator);
       out.communicators[made].ranks = said.ranks;
-      if (said.self >= 0) selves[{made, process}] = said.self;
+      if (said.self >= 0)
+        selves[{made, process}] = said.self;
     }
     const std::string_view name = session.strings.view(range.name);
     auto call = find_call(name);
     const bool later = !call && (call = find_later(name));
-    if (!call) continue;
+    if (!call)
+      continue;
     if (!nccl && said.communicator == 0 && *call != Operation::kWait)
       continue;  // nobody saw it made
-    CollectiveCall made{
-        range.start_ns, range.end_ns, r,         process, out.communicator(nccl, said.communicator),
-        range.name,     *call,        said.bytes};
+    CollectiveCall made{range.start_ns,
+                        range.end_ns,
+                        r,
+                        process,
+                        out.communicator(nccl, said.communicator),
+                        range.name,
+                        *call,
+                        said.bytes};
     made.self = said.self;
     made.later = later;
-    if (*call == Operation::kBarrier) made.bytes = 0;
+    if (*call == Operation::kBarrier)
+      made.bytes = 0;
     if (*call != Operation::kWait)
       requests.begun(made, said.request);
     else if (!requests.completed(session, std::span(fields).subspan(first, field - first), process))
@@ -411,8 +458,9 @@ CollectiveCalls find_collectives(const Session& session) {
   }
   CallKernels(session, out.calls).run();
   const auto others =
-      std::stable_partition(out.calls.begin(), out.calls.end(),
-                            [](const CollectiveCall& call) { return !is_message(call.operation); });
+      std::stable_partition(out.calls.begin(), out.calls.end(), [](const CollectiveCall& call) {
+        return !is_message(call.operation);
+      });
   out.messaging.assign(others, out.calls.end());
   out.calls.erase(others, out.calls.end());
   requests.settle(session, out.messaging, out.calls);
@@ -420,7 +468,8 @@ CollectiveCalls find_collectives(const Session& session) {
   for (auto* list : {&out.calls, &out.messaging}) {
     for (CollectiveCall& call : *list) {
       members[call.communicator].insert(session.processes[call.process].rank);
-      if (call.self >= 0) continue;
+      if (call.self >= 0)
+        continue;
       if (const auto said = selves.find({call.communicator, call.process}); said != selves.end())
         call.self = said->second;
     }
@@ -431,7 +480,8 @@ CollectiveCalls find_collectives(const Session& session) {
   const auto rank_of = [&](const CollectiveCall& call) {
     return session.processes[call.process].rank;
   };
-  for (const CollectiveCall& call : out.calls) ++out.made[call.communicator][rank_of(call)];
+  for (const CollectiveCall& call : out.calls)
+    ++out.made[call.communicator][rank_of(call)];
   std::sort(
       out.calls.begin(), out.calls.end(), [&](const CollectiveCall& a, const CollectiveCall& b) {
         return std::tuple(a.communicator, rank_of(a), session.ranges[a.range].start_ns, a.range) <
@@ -449,16 +499,21 @@ CollectiveCalls find_collectives(const Session& session) {
       fewest = std::min<std::uint64_t>(fewest, last - i);
       most = std::max<std::uint64_t>(most, last - i);
     }
-    if (ranks.size() > 1) join_calls(session, ranks, 0, fewest, most, out);
+    if (ranks.size() > 1)
+      join_calls(session, ranks, 0, fewest, most, out);
   }
   return out;
 }
 
-std::size_t join_calls(const Session& session, const std::vector<RankCalls>& ranks,
-                       std::uint32_t shift, std::uint64_t fewest, std::uint64_t most,
+std::size_t join_calls(const Session& session,
+                       const std::vector<RankCalls>& ranks,
+                       std::uint32_t shift,
+                       std::uint64_t fewest,
+                       std::uint64_t most,
                        CollectiveCalls& found) {
   std::size_t kept = SIZE_MAX;
-  for (const RankCalls& calls : ranks) kept = std::min(kept, calls.last - calls.first);
+  for (const RankCalls& calls : ranks)
+    kept = std::min(kept, calls.last - calls.first);
   const auto same = [&](std::size_t n) {
     const CollectiveCall& one = found.calls[ranks.front().first + n];
     return std::all_of(ranks.begin(), ranks.end(), [&](const RankCalls& calls) {

@@ -105,7 +105,8 @@ struct CollectiveCalls {
   std::uint32_t communicator(bool nccl, std::uint64_t id) {
     const auto [at, added] =
         numbers.try_emplace({nccl, id}, static_cast<std::uint32_t>(communicators.size()));
-    if (added) communicators.push_back({nccl, id, 0});
+    if (added)
+      communicators.push_back({nccl, id, 0});
     return at->second;
   }
 };
@@ -123,8 +124,11 @@ struct RankCalls {
 /// Joins the n-th call of each of `ranks` as long as all of them made the same. They hold every
 /// 2^shift-th of the calls that a rank made, `fewest` to `most`. The number of calls that were
 /// joined.
-std::size_t join_calls(const model::Session& session, const std::vector<RankCalls>& ranks,
-                       std::uint32_t shift, std::uint64_t fewest, std::uint64_t most,
+std::size_t join_calls(const model::Session& session,
+                       const std::vector<RankCalls>& ranks,
+                       std::uint32_t shift,
+                       std::uint64_t fewest,
+                       std::uint64_t most,
                        CollectiveCalls& found);
 
 /// Ranks of the job that made calls of each communicator.
@@ -146,7 +150,7 @@ void match_messages(const model::Session& session, const Members& members, Colle
 struct Bandwidth {
   double algorithm = 0, bus = 0;
 };
-[[nodiscard]] bool bandwidth_of(Operation operation, double bytes, double ranks, double ns,
-                                Bandwidth& out);
+[[nodiscard]] bool bandwidth_of(
+    Operation operation, double bytes, double ranks, double ns, Bandwidth& out);
 
 }  // namespace rangescope::analyze

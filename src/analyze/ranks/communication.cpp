@@ -32,8 +32,11 @@ double length_of(const CollectiveCall& call) {
 
 class Adding {
  public:
-  Adding(const Session& session, const CollectiveCalls& found, const std::vector<Around>& around,
-         const std::function<void(std::uint32_t, std::vector<std::string>&)>& name, bool gpu,
+  Adding(const Session& session,
+         const CollectiveCalls& found,
+         const std::vector<Around>& around,
+         const std::function<void(std::uint32_t, std::vector<std::string>&)>& name,
+         bool gpu,
          model::Report& report)
       : session_(session),
         found_(found),
@@ -59,7 +62,8 @@ class Adding {
   }
 
   void path_to(std::uint32_t path, std::vector<std::string>& names) const {
-    if (path != kNone) name_(path, names);
+    if (path != kNone)
+      name_(path, names);
   }
 
   /// Ranks that the others still waited for when recording ended: hung, or dead.
@@ -72,37 +76,46 @@ class Adding {
     for (const CollectiveCall& call : found_.standing) {
       Standing& one = all[{call.communicator, session_.strings.view(call.name)}];
       one.ranks.insert(rank_of(call));
-      if (one.longest == nullptr || length_of(call) > length_of(*one.longest)) one.longest = &call;
+      if (one.longest == nullptr || length_of(call) > length_of(*one.longest))
+        one.longest = &call;
     }
     for (const auto& [where, standing] : all) {
       const Communicator& communicator = found_.communicators[where.first];
       const auto known = found_.made.find(where.first);
       std::map<std::uint32_t, std::uint64_t> made;
-      if (known != found_.made.end()) made = known->second;
+      if (known != found_.made.end())
+        made = known->second;
       if (!communicator.nccl && communicator.id == 1)  // MPI_COMM_WORLD
-        for (const model::Rank& rank : report_.ranks) made.try_emplace(rank.rank, 0);
+        for (const model::Rank& rank : report_.ranks)
+          made.try_emplace(rank.rank, 0);
       const std::uint64_t before = made[*standing.ranks.begin()];
       std::vector<std::uint32_t> missing;
       for (const auto& [rank, calls] : made)
-        if (!standing.ranks.contains(rank) && calls <= before) missing.push_back(rank);
+        if (!standing.ranks.contains(rank) && calls <= before)
+          missing.push_back(rank);
       if (!missing.empty())
-        hung({standing.ranks.begin(), standing.ranks.end()}, *standing.longest, before + 1,
-             missing);
+        hung(
+            {standing.ranks.begin(), standing.ranks.end()}, *standing.longest, before + 1, missing);
     }
   }
 
-  void hung(const std::vector<std::uint32_t>& waiting, const CollectiveCall& call,
-            std::uint64_t nth, const std::vector<std::uint32_t>& missing) {
+  void hung(const std::vector<std::uint32_t>& waiting,
+            const CollectiveCall& call,
+            std::uint64_t nth,
+            const std::vector<std::uint32_t>& missing) {
     const Communicator& communicator = found_.communicators[call.communicator];
     std::vector<std::string> path;
     const auto number = static_cast<std::size_t>(&call - found_.standing.data());
     path_to(around_[found_.calls.size() + found_.messaging.size() + number].path, path);
     std::string text = fmt::format("{} never reached call {} ", ranks_named(missing), nth);
-    if (communicator.id > 1) text += fmt::format("of communicator 0x{:x} ", communicator.id);
+    if (communicator.id > 1)
+      text += fmt::format("of communicator 0x{:x} ", communicator.id);
     text += fmt::format("({})", session_.strings.view(call.name));
-    if (!path.empty()) text += " in `" + base::printable(base::join(path, " > ")) + "`";
+    if (!path.empty())
+      text += " in `" + base::printable(base::join(path, " > ")) + "`";
     report_.losses.push_back(
-        {"collectives_unjoined", missing.size(),
+        {"collectives_unjoined",
+         missing.size(),
          text + ", with " + ranks_named(waiting) + " in it when recording ended"});
     model::Verdict verdict;
     verdict.kind = kHung;
@@ -117,7 +130,8 @@ class Adding {
 
   void collectives() {
     if (found_.unjoined > 0)
-      report_.losses.push_back({"collectives_unjoined", found_.unjoined,
+      report_.losses.push_back({"collectives_unjoined",
+                                found_.unjoined,
                                 "collective calls of communicators whose ranks do not make the "
                                 "same calls in the same order"});
     struct Sums {
@@ -135,7 +149,8 @@ class Adding {
       for (std::size_t i = 1; i < joined.calls.size(); ++i) {
         const CollectiveCall& call = found_.calls[joined.calls[i]];
         const double length = length_of(call);
-        if (length < least) least = length, last = i;
+        if (length < least)
+          least = length, last = i;
         most = std::max(most, length);
         if (call.bytes != bytes)
           bytes = std::max(bytes, call.bytes);  // a rank may send less in a gather
@@ -146,7 +161,8 @@ class Adding {
       Sums& sums = rows[Key(one.communicator, name, std::isnan(bytes) ? -1 : bytes, node)];
       if (sums.row.calls == 0) {
         sums.row.library = communicator.nccl ? "NCCL" : "MPI";
-        if (communicator.id != 0) sums.row.communicator = fmt::format("0x{:x}", communicator.id);
+        if (communicator.id != 0)
+          sums.row.communicator = fmt::format("0x{:x}", communicator.id);
         sums.row.operation = std::string(name.substr(communicator.nccl ? 4 : 0));
         sums.row.bytes = bytes;
         sums.row.ranks = std::max<std::int64_t>(communicator.ranks,
@@ -168,11 +184,13 @@ class Adding {
         rank.time_ns += length;
         rank.hidden_ns += around_call(joined.calls[i]).hidden_ns;
         waited += length - least;
-        if (i != last) next = std::min(next, length);
+        if (i != last)
+          next = std::min(next, length);
         timed_.push_back({&call, joined.calls[i], length - least, i == last ? kNone : last_rank});
       }
       model::CollectiveOfRank& late = sums.ranks[last_rank];
-      if (most > least) ++late.last;
+      if (most > least)
+        ++late.last;
       const bool first =
           &joined == &found_.joined.front() ||
           found_.calls[(&joined - 1)->calls.front()].communicator != one.communicator;
@@ -185,8 +203,11 @@ class Adding {
     }
     for (auto& [key, sums] : rows) {
       Bandwidth rate;
-      if (bandwidth_of(sums.operation, sums.row.bytes, static_cast<double>(sums.row.ranks),
-                       sums.row.transfer_ns / static_cast<double>(sums.row.calls), rate)) {
+      if (bandwidth_of(sums.operation,
+                       sums.row.bytes,
+                       static_cast<double>(sums.row.ranks),
+                       sums.row.transfer_ns / static_cast<double>(sums.row.calls),
+                       rate)) {
         sums.row.algorithm_bytes_per_s = rate.algorithm;
         sums.row.bus_bytes_per_s = rate.bus;
       }
@@ -197,7 +218,8 @@ class Adding {
         beside += of_rank.hidden_ns;
         sums.row.by_rank.push_back(of_rank);
       }
-      if (gpu_ && time > 0 && !std::isnan(beside)) sums.row.hidden_share = beside / time;
+      if (gpu_ && time > 0 && !std::isnan(beside))
+        sums.row.hidden_share = beside / time;
       report_.collectives.push_back(std::move(sums.row));
     }
     std::ranges::stable_sort(report_.collectives, std::greater<>(), &model::Collective::wait_ns);
@@ -228,18 +250,22 @@ class Adding {
   /// Is the end of a call that completed a receive that of the message? Not where it completed
   /// several, or where the message may have been there before the program asked: it asked first, or
   /// stood there for most of `began` to its end.
-  static bool ends_with(const CollectiveCall& got, const CollectiveCall& receive,
+  static bool ends_with(const CollectiveCall& got,
+                        const CollectiveCall& receive,
                         std::int64_t began) {
-    if (&got == &receive) return !only_begins(receive);
+    if (&got == &receive)
+      return !only_begins(receive);
     return got.received == 1 &&
            2 * length_ns(got.start_ns, got.end_ns) >= length_ns(began, got.end_ns);
   }
 
   void messages() {
-    if (found_.messages.empty() && found_.unmatched == 0) return;
+    if (found_.messages.empty() && found_.unmatched == 0)
+      return;
     const bool all = report_.ranks.size() >= report_.ranks.front().world;
     if (found_.unmatched > 0 && all)
-      report_.losses.push_back({"messages_unmatched", found_.unmatched,
+      report_.losses.push_back({"messages_unmatched",
+                                found_.unmatched,
                                 "sends and receives without a matching call on the other rank"});
     const std::vector<std::uint32_t> clock_of = agreeing_clocks();
     using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
@@ -259,7 +285,8 @@ class Adding {
       if (row.calls == 0) {
         const Communicator& communicator = found_.communicators[send.communicator];
         row.library = communicator.nccl ? "NCCL" : "MPI";
-        if (communicator.id != 0) row.communicator = fmt::format("0x{:x}", communicator.id);
+        if (communicator.id != 0)
+          row.communicator = fmt::format("0x{:x}", communicator.id);
         row.from = rank_of(send);
         row.to = rank_of(receive);
         path_to(node, row.path);
@@ -287,7 +314,8 @@ class Adding {
         const auto since = [](std::int64_t from, std::int64_t to) {
           return static_cast<double>(length_ns(from, to));
         };
-        if (awaited) late_sender = std::min(length_of(got), since(got.start_ns, send.start_ns));
+        if (awaited)
+          late_sender = std::min(length_of(got), since(got.start_ns, send.start_ns));
         if (held && receive.start_ns <
                         gave.end_ns)  // it was blocked so long, and not only copied its data away
           late_receiver = since(gave.start_ns, receive.start_ns);
@@ -305,9 +333,11 @@ class Adding {
       row.late_receivers += late_receiver > 0 ? 1 : 0;
       const auto wait = [&](std::uint32_t call, double ns, std::uint32_t cause) {
         joined[call] = 1;
-        if (ns > of_call[call].wait_ns) of_call[call].wait_ns = ns, of_call[call].cause = cause;
+        if (ns > of_call[call].wait_ns)
+          of_call[call].wait_ns = ns, of_call[call].cause = cause;
       };
-      for (const std::uint32_t begun : {message.send, message.receive}) joined[begun] = 1;
+      for (const std::uint32_t begun : {message.send, message.receive})
+        joined[begun] = 1;
       wait(where(message.send), late_receiver, row.to);
       wait(where(message.receive), late_sender, row.from);
     }
@@ -338,7 +368,8 @@ class Adding {
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t>, std::size_t>
         groups;
     for (std::size_t c = 0; c < of_call.size(); ++c) {
-      if (joined[c] == 0) continue;
+      if (joined[c] == 0)
+        continue;
       const CollectiveCall& call = found_.messaging[c];
       Timed one{&call, found_.calls.size() + c, of_call[c].wait_ns, of_call[c].cause};
       if (call.stream == kNone) {
@@ -364,35 +395,43 @@ class Adding {
 };
 
 /// Report::activity.
-void add_activity(const Session& session, const Options& options, const Tree& tree,
-                  const Surroundings& around, const std::vector<Timed>& timed,
+void add_activity(const Session& session,
+                  const Options& options,
+                  const Tree& tree,
+                  const Surroundings& around,
+                  const std::vector<Timed>& timed,
                   model::Report& report) {
   const auto begin = session.begin_ns, end = session.end_ns;
-  if (length_ns(begin, end) < static_cast<std::int64_t>(kActivityBins)) return;
+  if (length_ns(begin, end) < static_cast<std::int64_t>(kActivityBins))
+    return;
   const double bin = static_cast<double>(length_ns(begin, end)) / kActivityBins;
   const auto edge = [&](std::size_t i) {
     return i == kActivityBins ? end
                               : begin + static_cast<std::int64_t>(bin * static_cast<double>(i));
   };
   std::map<std::uint32_t, std::size_t> place;
-  for (std::size_t i = 0; i < report.ranks.size(); ++i) place[report.ranks[i].rank] = i;
+  for (std::size_t i = 0; i < report.ranks.size(); ++i)
+    place[report.ranks[i].rank] = i;
   report.activity.resize(report.ranks.size());
   for (model::RankActivity& each : report.activity)
-    for (auto* list : {&each.compute, &each.transfer, &each.wait}) list->assign(kActivityBins, 0);
-  const auto spread = [&](std::vector<float>& into, std::int64_t from, std::int64_t to,
-                          const Stretches* without) {
-    from = std::max(from, begin);
-    to = std::min(to, end);
-    if (to <= from) return;
-    auto first = static_cast<std::size_t>(static_cast<double>(from - begin) / bin);
-    for (std::size_t i = std::min(first, kActivityBins - 1); i < kActivityBins && edge(i) < to;
-         ++i) {
-      const std::int64_t a = std::max(from, edge(i)), b = std::min(to, edge(i + 1));
-      if (b <= a) continue;
-      const std::int64_t covered = b - a - (without == nullptr ? 0 : without->within(a, b));
-      into[i] += static_cast<float>(static_cast<double>(covered) / bin);
-    }
-  };
+    for (auto* list : {&each.compute, &each.transfer, &each.wait})
+      list->assign(kActivityBins, 0);
+  const auto spread =
+      [&](std::vector<float>& into, std::int64_t from, std::int64_t to, const Stretches* without) {
+        from = std::max(from, begin);
+        to = std::min(to, end);
+        if (to <= from)
+          return;
+        auto first = static_cast<std::size_t>(static_cast<double>(from - begin) / bin);
+        for (std::size_t i = std::min(first, kActivityBins - 1); i < kActivityBins && edge(i) < to;
+             ++i) {
+          const std::int64_t a = std::max(from, edge(i)), b = std::min(to, edge(i + 1));
+          if (b <= a)
+            continue;
+          const std::int64_t covered = b - a - (without == nullptr ? 0 : without->within(a, b));
+          into[i] += static_cast<float>(static_cast<double>(covered) / bin);
+        }
+      };
   std::vector<Stretches> ranges(report.ranks.size()), calls(report.ranks.size());
   for (const Timed& one : timed) {
     const std::size_t rank = place[session.processes[one.call->process].rank];
@@ -403,7 +442,8 @@ void add_activity(const Session& session, const Options& options, const Tree& tr
     calls[rank].add(one.call->start_ns, one.call->end_ns);
   }
   for (std::uint32_t o = 0; o < tree.range_of.size(); ++o) {
-    if (tree.range_of[o] == kNone || tree.parent[o] != kNone) continue;
+    if (tree.range_of[o] == kNone || tree.parent[o] != kNone)
+      continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     const std::uint32_t rank = session.processes[session.threads[range.thread].process].rank;
     if (rank != kNone && range.kind == model::RangeKind::kPushPop &&
@@ -421,10 +461,12 @@ void add_activity(const Session& session, const Options& options, const Tree& tr
     model::RankActivity& of = report.activity[rank];
     for (std::size_t i = 0; i < kActivityBins; ++i) {
       std::int64_t busy = 0;
-      for (const Stretches* each : kernels[rank]) busy += each->within(edge(i), edge(i + 1));
+      for (const Stretches* each : kernels[rank])
+        busy += each->within(edge(i), edge(i + 1));
       if (kernels[rank].empty())
-        busy = std::max<std::int64_t>(0, ranges[rank].within(edge(i), edge(i + 1)) -
-                                             calls[rank].within(edge(i), edge(i + 1)));
+        busy = std::max<std::int64_t>(
+            0,
+            ranges[rank].within(edge(i), edge(i + 1)) - calls[rank].within(edge(i), edge(i + 1)));
       of.compute[i] = static_cast<float>(static_cast<double>(busy) / bin);
       for (auto* list : {&of.compute, &of.transfer, &of.wait})
         (*list)[i] = std::min((*list)[i], 1.0F);
@@ -433,22 +475,29 @@ void add_activity(const Session& session, const Options& options, const Tree& tr
 }
 }  // namespace
 
-void CommunicationSum::add(double time_ns, double wait_ns, double wait_beside_ns, double beside_ns,
-                           std::uint32_t cause, double calls) {
+void CommunicationSum::add(double time_ns,
+                           double wait_ns,
+                           double wait_beside_ns,
+                           double beside_ns,
+                           std::uint32_t cause,
+                           double calls) {
   calls_ += calls;
   sums_.time_ns += calls * time_ns;
   sums_.wait_ns += calls * (wait_ns - wait_beside_ns);
   sums_.transfer_ns += calls * (time_ns - wait_ns - beside_ns);
   sums_.overlap_ns += calls * (wait_beside_ns + beside_ns);
-  if (cause == kNone || wait_ns <= 0) return;
+  if (cause == kNone || wait_ns <= 0)
+    return;
   causes_[cause].calls += calls;
   causes_[cause].ns += calls * (wait_ns - wait_beside_ns);
 }
 
 void CommunicationSum::add(const CommunicationSum& other) {
   calls_ += other.calls_;
-  for (const auto field : {&model::Communication::time_ns, &model::Communication::transfer_ns,
-                           &model::Communication::wait_ns, &model::Communication::overlap_ns})
+  for (const auto field : {&model::Communication::time_ns,
+                           &model::Communication::transfer_ns,
+                           &model::Communication::wait_ns,
+                           &model::Communication::overlap_ns})
     sums_.*field += other.sums_.*field;
   for (const auto& [rank, cause] : other.causes_) {
     causes_[rank].calls += cause.calls;
@@ -457,17 +506,21 @@ void CommunicationSum::add(const CommunicationSum& other) {
 }
 
 std::optional<model::Communication> CommunicationSum::row() const {
-  if (calls_ == 0) return std::nullopt;
+  if (calls_ == 0)
+    return std::nullopt;
   model::Communication out = sums_;
   out.calls = std::llround(calls_);
   for (const auto& [rank, cause] : causes_)
     out.held_up_by.push_back({rank, std::llround(cause.calls), cause.ns});
-  std::stable_sort(out.held_up_by.begin(), out.held_up_by.end(),
-                   [](const auto& a, const auto& b) { return a.ns > b.ns; });
+  std::stable_sort(out.held_up_by.begin(), out.held_up_by.end(), [](const auto& a, const auto& b) {
+    return a.ns > b.ns;
+  });
   return out;
 }
 
-Surroundings::Surroundings(const Session& session, const Options& options, const Tree& tree,
+Surroundings::Surroundings(const Session& session,
+                           const Options& options,
+                           const Tree& tree,
                            const CollectiveCalls& found) {
   std::size_t cards = 0;
   card_of_ = cards_of_streams(session, cards);
@@ -486,8 +539,8 @@ Surroundings::Surroundings(const Session& session, const Options& options, const
     stretches_[one[kernel.stream]].add(kernel.start_ns, kernel.end_ns);
     stretches_[all[kernel.stream]].add(kernel.start_ns, kernel.end_ns);
   }
-  base::parallel_for(stretches_.size(), options.threads,
-                     [&](std::size_t i) { stretches_[i].finish(); });
+  base::parallel_for(
+      stretches_.size(), options.threads, [&](std::size_t i) { stretches_[i].finish(); });
 
   std::vector<model::Launch> calls;
   for (const auto* list : {&found.calls, &found.messaging, &found.standing}) {
@@ -511,10 +564,11 @@ Surroundings::Surroundings(const Session& session, const Options& options, const
       contexts[c].push_back(tree.cell[entry & ~kInherited]);
       for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree.parent[o]) {
         const std::uint32_t at = tree.range_of[o];
-        if (at == kNone || is_communication(session, session.ranges[at])) continue;
+        if (at == kNone || is_communication(session, session.ranges[at]))
+          continue;
         const model::Range& range = session.ranges[at];
-        const std::tuple standing((entry & kInherited) == 0,
-                                  range.kind == model::RangeKind::kPushPop, range.start_ns);
+        const std::tuple standing(
+            (entry & kInherited) == 0, range.kind == model::RangeKind::kPushPop, range.start_ns);
         if (paths[c] == kNone || standing > of_best)
           paths[c] = tree.cells[tree.cell[o]].node, of_best = standing;
         break;
@@ -533,23 +587,29 @@ const Stretches* Surroundings::beside(std::uint32_t process, std::uint32_t strea
 }
 
 std::vector<Timed> report_calls(
-    const Session& session, const CollectiveCalls& found, const std::vector<Around>& around,
-    const std::function<void(std::uint32_t, std::vector<std::string>&)>& name, bool gpu,
+    const Session& session,
+    const CollectiveCalls& found,
+    const std::vector<Around>& around,
+    const std::function<void(std::uint32_t, std::vector<std::string>&)>& name,
+    bool gpu,
     model::Report& report) {
   return Adding(session, found, around, name, gpu, report).run();
 }
 
 std::map<std::uint32_t, CommunicationSum> sum_up(
-    const std::vector<Timed>& timed, const std::vector<Around>& around,
-    const std::vector<std::vector<std::uint32_t>>& contexts, const PlaceRules& rules) {
+    const std::vector<Timed>& timed,
+    const std::vector<Around>& around,
+    const std::vector<std::vector<std::uint32_t>>& contexts,
+    const PlaceRules& rules) {
   std::map<std::uint32_t, CommunicationSum> of_context, out;
   for (const Timed& one : timed) {
     const Around& at = around[one.number];
-    if (at.context == kNone || std::isnan(at.hidden_ns)) return {};
+    if (at.context == kNone || std::isnan(at.hidden_ns))
+      return {};
     const double time = length_of(*one.call), waited = std::min(one.wait_ns, time);
     const double beside_wait = rules.beside(one, std::llround(waited));
-    of_context[at.context].add(time, waited, beside_wait, at.hidden_ns - beside_wait, one.cause,
-                               at.stands_for);
+    of_context[at.context].add(
+        time, waited, beside_wait, at.hidden_ns - beside_wait, one.cause, at.stands_for);
   }
   std::vector<std::uint32_t> seen(rules.count, kNone);
   for (const auto& [context, sum] : of_context)
@@ -560,13 +620,15 @@ std::map<std::uint32_t, CommunicationSum> sum_up(
   return out;
 }
 
-void add_communication(const Regions& regions, const CollectiveCalls& found,
+void add_communication(const Regions& regions,
+                       const CollectiveCalls& found,
                        model::Report& report) {
   const Session& session = regions.session;
   const Tree& tree = regions.tree;
   const Surroundings around(session, regions.options, tree, found);
   const auto name = [&](std::uint32_t node, std::vector<std::string>& path) {
-    for (const auto part : path_of(tree, session, node)) path.emplace_back(part);
+    for (const auto part : path_of(tree, session, node))
+      path.emplace_back(part);
   };
   const std::vector<Timed> timed =
       report_calls(session, found, around.around, name, has_gpu_work(session), report);
@@ -585,13 +647,15 @@ void add_communication(const Regions& regions, const CollectiveCalls& found,
     CommunicationSum sum;
     for (const std::uint32_t r : members)
       for (const std::uint32_t cell : regions.cells(r))
-        if (const auto at = of_cell.find(cell); at != of_cell.end()) sum.add(at->second);
+        if (const auto at = of_cell.find(cell); at != of_cell.end())
+          sum.add(at->second);
     return sum.row();
   };
   for (std::uint32_t r = 0; r < regions.keys.size() && r < report.regions.size(); ++r)
     report.regions[r].communication = sum_of(std::span(&r, 1));
   for (model::TableRow& row : report.rows)
-    if (row.merged) row.merged->communication = sum_of(row.members);
+    if (row.merged)
+      row.merged->communication = sum_of(row.members);
   add_activity(session, regions.options, tree, around, timed, report);
 }
 

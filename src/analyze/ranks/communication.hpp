@@ -36,8 +36,12 @@ class CommunicationSum {
  public:
   /// Of `calls` calls as long as this one, a rank's, which waited for rank `cause` (kNone: for
   /// none) first. Beside: what of the wait and of the rest lies beside other kernels.
-  void add(double time_ns, double wait_ns, double wait_beside_ns, double beside_ns,
-           std::uint32_t cause, double calls = 1);
+  void add(double time_ns,
+           double wait_ns,
+           double wait_beside_ns,
+           double beside_ns,
+           std::uint32_t cause,
+           double calls = 1);
   void add(const CommunicationSum& other);
   [[nodiscard]] std::optional<model::Communication> row() const;  ///< nothing of no calls
 
@@ -63,7 +67,9 @@ struct Around {
 /// Where calls of a session were made, and the kernels beside them.
 class Surroundings {
  public:
-  Surroundings(const model::Session& session, const Options& options, const Tree& tree,
+  Surroundings(const model::Session& session,
+               const Options& options,
+               const Tree& tree,
                const CollectiveCalls& found);
 
   std::vector<Around>
@@ -93,8 +99,11 @@ struct Timed {
 /// `name`: appends the names of a path; `gpu`: GPU work was recorded. Of `session` only processes
 /// and strings are looked at. Returns the joined calls.
 std::vector<Timed> report_calls(
-    const model::Session& session, const CollectiveCalls& found, const std::vector<Around>& around,
-    const std::function<void(std::uint32_t, std::vector<std::string>&)>& name, bool gpu,
+    const model::Session& session,
+    const CollectiveCalls& found,
+    const std::vector<Around>& around,
+    const std::function<void(std::uint32_t, std::vector<std::string>&)>& name,
+    bool gpu,
     model::Report& report);
 
 /// What calls add up to in each place. `beside`: what of the first nanoseconds of a call lies
@@ -106,8 +115,10 @@ struct PlaceRules {
   std::size_t count = 0;  ///< what `same` gives is below
 };
 [[nodiscard]] std::map<std::uint32_t, CommunicationSum> sum_up(
-    const std::vector<Timed>& timed, const std::vector<Around>& around,
-    const std::vector<std::vector<std::uint32_t>>& contexts, const PlaceRules& rules);
+    const std::vector<Timed>& timed,
+    const std::vector<Around>& around,
+    const std::vector<std::vector<std::uint32_t>>& contexts,
+    const PlaceRules& rules);
 
 /// Of a job of two ranks or more, after the rows are there.
 void add_communication(const Regions& regions, const CollectiveCalls& found, model::Report& report);

@@ -28,12 +28,14 @@ class MediansOfOthers {
     std::nth_element(values.begin(), middle, values.end());
     middle_ = *middle;
     below_ = *std::max_element(values.begin(), middle);
-    if (odd_) above_ = *std::min_element(middle + 1, values.end());
+    if (odd_)
+      above_ = *std::min_element(middle + 1, values.end());
   }
   [[nodiscard]] double median() const { return middle_; }  ///< of all, the larger one of two
   /// `value`: one of them. Of two the mean.
   [[nodiscard]] double without(double value) const {
-    if (!odd_) return value < middle_ ? middle_ : below_;
+    if (!odd_)
+      return value < middle_ ? middle_ : below_;
     return ((value < middle_ ? middle_ : below_) + (value > middle_ ? middle_ : above_)) / 2;
   }
 
@@ -45,7 +47,8 @@ class MediansOfOthers {
 /// Index in Report::ranks of each process, kNone for none.
 std::vector<std::uint32_t> places_of(const Session& session, const model::Report& report) {
   std::map<std::uint32_t, std::uint32_t> place;
-  for (std::uint32_t i = 0; i < report.ranks.size(); ++i) place[report.ranks[i].rank] = i;
+  for (std::uint32_t i = 0; i < report.ranks.size(); ++i)
+    place[report.ranks[i].rank] = i;
   std::vector<std::uint32_t> out;
   for (const model::Process& process : session.processes)
     out.push_back(process.rank == kNone ? kNone : place[process.rank]);
@@ -63,7 +66,8 @@ void add_tokens(const Session& session, model::Report& report) {
     bool counted = false;
     for (std::uint32_t at = region.parent; at != kNone && !counted; at = report.regions[at].parent)
       counted = has(report.regions[at]);
-    if (counted) continue;
+    if (counted)
+      continue;
     if (const std::uint32_t rank = rank_of[*region.process]; rank != kNone)
       report.ranks[rank].work.tokens +=
           *region.utilization->useful_tokens * static_cast<double>(region.occurrences);
@@ -72,10 +76,12 @@ void add_tokens(const Session& session, model::Report& report) {
 
 }  // namespace
 
-Works works_of(const Session& session, const model::Report& report,
+Works works_of(const Session& session,
+               const model::Report& report,
                const std::function<std::uint32_t(std::string_view)>& number_of) {
   Works out;
-  for (const model::Rank& rank : report.ranks) out.ranks.emplace_back().rank = rank.rank;
+  for (const model::Rank& rank : report.ranks)
+    out.ranks.emplace_back().rank = rank.rank;
   const std::vector<std::uint32_t> rank_of = places_of(session, report);
   const auto rank_of_stream = [&](std::uint32_t stream) {
     const std::uint32_t process =
@@ -89,11 +95,16 @@ Works works_of(const Session& session, const model::Report& report,
   std::vector<std::map<Size, std::uint32_t>::const_iterator> size_of;
   std::vector<double> threads;
   for (const model::KernelShape& shape : session.kernel_shapes) {
-    const Size size{shape.grid[0],  shape.grid[1],  shape.grid[2],
-                    shape.block[0], shape.block[1], shape.block[2]};
+    const Size size{shape.grid[0],
+                    shape.grid[1],
+                    shape.grid[2],
+                    shape.block[0],
+                    shape.block[1],
+                    shape.block[2]};
     size_of.push_back(sizes.try_emplace(size, static_cast<std::uint32_t>(sizes.size())).first);
     double product = 1;
-    for (const std::uint32_t n : size) product *= std::max(1u, n);
+    for (const std::uint32_t n : size)
+      product *= std::max(1u, n);
     threads.push_back(product);
   }
   std::vector<std::unordered_map<std::uint64_t, WorkOfRank::Paced>> sums(out.ranks.size());
@@ -106,19 +117,23 @@ Works works_of(const Session& session, const model::Report& report,
     if (rank_of_stream(kernel.stream) != kNone && kernel.name < nccl.size() &&
         nccl[kernel.name] != 0)
       shared[session.streams[kernel.stream].process].add(kernel.start_ns, kernel.end_ns);
-  for (Stretches& each : shared) each.finish();
+  for (Stretches& each : shared)
+    each.finish();
   for (const model::Kernel& kernel : session.kernels) {
     const std::uint32_t rank = rank_of_stream(kernel.stream);
-    if (rank == kNone || kernel.name >= nccl.size()) continue;
+    if (rank == kNone || kernel.name >= nccl.size())
+      continue;
     auto& [first, last] = spans[session.streams[kernel.stream].process];
     first = std::min(first, kernel.start_ns);
     last = std::max(last, kernel.end_ns);
-    if (nccl[kernel.name] != 0) continue;
+    if (nccl[kernel.name] != 0)
+      continue;
     const std::int64_t ns = length_ns(kernel.start_ns, kernel.end_ns);
     WorkOfRank& work = out.ranks[rank];
     ++work.kernels;
     work.kernel_ns = plus(work.kernel_ns, ns);
-    if (kernel.shape >= size_of.size()) continue;
+    if (kernel.shape >= size_of.size())
+      continue;
     work.kernel_threads += threads[kernel.shape];
     if (shared[session.streams[kernel.stream].process].within(kernel.start_ns, kernel.end_ns) > 0)
       continue;
@@ -130,7 +145,8 @@ Works works_of(const Session& session, const model::Report& report,
   }
   for (std::size_t rank = 0; rank < sums.size(); ++rank)
     for (auto& [same, sum] : sums[rank]) {
-      if (sum.calls < kFewestCalls) continue;
+      if (sum.calls < kFewestCalls)
+        continue;
       sum.name = number_of(session.strings.view(static_cast<model::StringId>(same >> 32)));
       out.ranks[rank].paced.push_back(sum);
     }
@@ -144,17 +160,21 @@ Works works_of(const Session& session, const model::Report& report,
     if (rank_of_stream(s) != kNone && session.streams[s].device < session.devices.size())
       uses.emplace(session.streams[s].process, session.devices[session.streams[s].device].uuid);
   for (const auto& [process, uuid] : uses)
-    out.ranks[rank_of[process]].gpus.push_back({process, number_of(session.strings.view(uuid)),
-                                                spans[process].first, spans[process].second});
+    out.ranks[rank_of[process]].gpus.push_back({process,
+                                                number_of(session.strings.view(uuid)),
+                                                spans[process].first,
+                                                spans[process].second});
   for (const model::SampleStream& stream : session.samples) {
     const model::Device* device =
         stream.device < session.devices.size() ? &session.devices[stream.device] : nullptr;
     for (const model::SampledMetric& metric : stream.metrics) {
-      if (metric.name != "sm_clock" && metric.name != "clock_limited") continue;
+      if (metric.name != "sm_clock" && metric.name != "clock_limited")
+        continue;
       SampledClock clock;
       clock.uuid = number_of(device != nullptr ? session.strings.view(device->uuid)
                                                : std::string_view(stream.uuid));
-      if (device != nullptr) clock.process = device->process;
+      if (device != nullptr)
+        clock.process = device->process;
       clock.limited = metric.name == "clock_limited";
       for (std::size_t i = 0; i < metric.values.size() && i < stream.start_ns.size(); ++i) {
         const std::int64_t at = stream.start_ns[i] + stream.offset_ns,
@@ -162,13 +182,15 @@ Works works_of(const Session& session, const model::Report& report,
         if (!std::isnan(metric.values[i]))
           clock.samples.push_back({at, until, until - at, static_cast<double>(metric.values[i])});
       }
-      if (!clock.samples.empty()) out.clocks.push_back(std::move(clock));
+      if (!clock.samples.empty())
+        out.clocks.push_back(std::move(clock));
     }
   }
   return out;
 }
 
-void judge_works(const std::vector<WorkOfRank>& ranks, const std::vector<SampledClock>& clocks,
+void judge_works(const std::vector<WorkOfRank>& ranks,
+                 const std::vector<SampledClock>& clocks,
                  const std::function<std::string_view(std::uint32_t)>& text,
                  model::Report& report) {
   using Kernel = std::pair<std::uint32_t, decltype(WorkOfRank::Paced::size)>;
@@ -182,19 +204,24 @@ void judge_works(const std::vector<WorkOfRank>& ranks, const std::vector<Sampled
     work.kernel_threads = of.kernel_threads;
     work.copied_bytes = number(of.copied_bytes);
     std::set<std::string_view> cards;
-    for (const WorkOfRank::Gpu& gpu : of.gpus) cards.insert(text(gpu.uuid));
-    if (cards.size() == 1) report.ranks[rank].card = *cards.begin();
+    for (const WorkOfRank::Gpu& gpu : of.gpus)
+      cards.insert(text(gpu.uuid));
+    if (cards.size() == 1)
+      report.ranks[rank].card = *cards.begin();
     for (const WorkOfRank::Paced& kernel : of.paced)
-      if (kernel.ns != kUnknown) kernels[{kernel.name, kernel.size}].emplace_back(rank, &kernel);
+      if (kernel.ns != kUnknown)
+        kernels[{kernel.name, kernel.size}].emplace_back(rank, &kernel);
   }
   std::vector<double> usual(ranks.size());
   for (const auto& [same, list] : kernels) {
-    if (list.size() < 2 || list.size() * 2 <= ranks.size()) continue;
+    if (list.size() < 2 || list.size() * 2 <= ranks.size())
+      continue;
     const auto mean = [](const WorkOfRank::Paced& of) {
       return static_cast<double>(of.ns) / static_cast<double>(of.calls);
     };
     std::vector<double> means;
-    for (const auto& [rank, of] : list) means.push_back(mean(*of));
+    for (const auto& [rank, of] : list)
+      means.push_back(mean(*of));
     const MediansOfOthers medians(std::move(means));
     for (const auto& [rank, of] : list) {
       usual[rank] += static_cast<double>(of->calls) * medians.without(mean(*of));
@@ -203,7 +230,8 @@ void judge_works(const std::vector<WorkOfRank>& ranks, const std::vector<Sampled
   }
   for (std::size_t rank = 0; rank < usual.size(); ++rank) {
     model::RankWork& work = report.ranks[rank].work;
-    if (usual[rank] > 0) work.kernel_pace = work.paced_kernel_ns / usual[rank];
+    if (usual[rank] > 0)
+      work.kernel_pace = work.paced_kernel_ns / usual[rank];
     double sums[2] = {0, 0}, weights[2] = {0, 0};
     for (const SampledClock& clock : clocks) {
       for (const WorkOfRank::Gpu& gpu : ranks[rank].gpus) {
@@ -220,8 +248,10 @@ void judge_works(const std::vector<WorkOfRank>& ranks, const std::vector<Sampled
         }
       }
     }
-    if (weights[0] > 0) work.sm_clock_hz = sums[0] / weights[0];
-    if (weights[1] > 0) work.clock_limited = sums[1] / weights[1];
+    if (weights[0] > 0)
+      work.sm_clock_hz = sums[0] / weights[0];
+    if (weights[1] > 0)
+      work.clock_limited = sums[1] / weights[1];
   }
 }
 
@@ -232,7 +262,8 @@ void CpuPaces::add(const model::Region& region, const ByRank& times) {
     return;
   std::vector<double> values;
   for (const OfRank& one : times.ranks) {
-    if (one.paced_ns == kUnknown) return;
+    if (one.paced_ns == kUnknown)
+      return;
     values.push_back(std::max(0.0, number(one.paced_ns)));
   }
   const MediansOfOthers medians(values);
@@ -244,20 +275,26 @@ void CpuPaces::add(const model::Region& region, const ByRank& times) {
     const double others = medians.without(values[rank]);
     usual_[rank] += others;
     here_[rank] += values[rank];
-    if (votes && values[rank] > kSlowerRange * others) slower.push_back(rank);
+    if (votes && values[rank] > kSlowerRange * others)
+      slower.push_back(rank);
   }
-  if (votes) voting_.push_back({medians.median(), std::move(slower)});
+  if (votes)
+    voting_.push_back({medians.median(), std::move(slower)});
 }
 
 void CpuPaces::finish(model::Report& report) const {
   for (std::size_t rank = 0; rank < usual_.size(); ++rank) {
     report.ranks[rank].work.paced_cpu_ns = here_[rank];
-    if (usual_[rank] > 0) report.ranks[rank].work.cpu_pace = here_[rank] / usual_[rank];
+    if (usual_[rank] > 0)
+      report.ranks[rank].work.cpu_pace = here_[rank] / usual_[rank];
   }
   for (const auto& [median, slower] : voting_) {
-    if (median < kCountsAsRange * whole_) continue;
-    for (model::Rank& rank : report.ranks) ++rank.work.cpu_ranges;
-    for (const std::uint32_t rank : slower) ++report.ranks[rank].work.slower_ranges;
+    if (median < kCountsAsRange * whole_)
+      continue;
+    for (model::Rank& rank : report.ranks)
+      ++rank.work.cpu_ranges;
+    for (const std::uint32_t rank : slower)
+      ++report.ranks[rank].work.slower_ranges;
   }
 }
 
@@ -270,13 +307,15 @@ void hold_ranks_together(const Regions& regions, model::Report& report) {
   const RankTimes times(regions);
   CpuPaces paces(report.ranks.size());
   for (std::uint32_t r = 0; r < regions.keys.size() && r < report.regions.size(); ++r) {
-    if (!regions.keys[r].of_all()) continue;
+    if (!regions.keys[r].of_all())
+      continue;
     const ByRank of = times.of(std::span(&r, 1));
     report.regions[r].ranks = over_ranks({&of}, report.ranks);
     paces.add(report.regions[r], of);
   }
   for (model::TableRow& row : report.rows) {
-    if (!row.merged) continue;
+    if (!row.merged)
+      continue;
     const ByRank of = times.of(row.members);
     row.merged->ranks = over_ranks({&of}, report.ranks);
   }

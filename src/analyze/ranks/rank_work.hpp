@@ -54,12 +54,15 @@ struct Works {
 };
 
 /// `number_of`: a text.
-[[nodiscard]] Works works_of(const model::Session& session, const model::Report& report,
+[[nodiscard]] Works works_of(const model::Session& session,
+                             const model::Report& report,
                              const std::function<std::uint32_t(std::string_view)>& number_of);
 
 /// Fills the work and card of each rank, but for its ranges and tokens. `text`: of a number.
-void judge_works(const std::vector<WorkOfRank>& ranks, const std::vector<SampledClock>& clocks,
-                 const std::function<std::string_view(std::uint32_t)>& text, model::Report& report);
+void judge_works(const std::vector<WorkOfRank>& ranks,
+                 const std::vector<SampledClock>& clocks,
+                 const std::function<std::string_view(std::uint32_t)>& text,
+                 model::Report& report);
 
 /// Paces of ranks by their ranges.
 class CpuPaces {

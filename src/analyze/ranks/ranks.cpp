@@ -25,22 +25,26 @@ std::vector<Stretches> waits_of(const Session& session, bool for_the_gpu) {
     if (for_the_gpu && call.kind == model::LaunchKind::kSynchronize && call.end_ns != kOpen &&
         call.thread < threads.size())
       threads[call.thread].add(call.start_ns, call.end_ns);
-  for (Stretches& each : threads) each.finish();
+  for (Stretches& each : threads)
+    each.finish();
   return threads;
 }
 
 /// Of each closed occurrence, its time less that of child regions and of waits inside.
-std::vector<std::int64_t> own_times(const Session& session, const Tree& tree,
+std::vector<std::int64_t> own_times(const Session& session,
+                                    const Tree& tree,
                                     const std::vector<Stretches>& waits) {
   const std::vector<std::uint32_t> inside = unlisted_inside(session);
   std::vector<std::int64_t> own(tree.range_of.size(), 0);
   for (std::uint32_t o = 0; o < tree.range_of.size(); ++o) {
     const model::Range* range = closed_range(session, tree, o);
-    if (range == nullptr) continue;
+    if (range == nullptr)
+      continue;
     const std::int64_t work = length_ns(range->start_ns, range->end_ns) -
                               waits[range->thread].within(range->start_ns, range->end_ns);
     own[o] += work;
-    if (tree.parent[o] != kNone) own[tree.parent[o]] -= work;
+    if (tree.parent[o] != kNone)
+      own[tree.parent[o]] -= work;
     if (const std::uint32_t i = inside.empty() ? kNone : inside[tree.range_of[o]]; i != kNone)
       own[o] -= session.unlisted_inside[i].ns;
   }
@@ -55,18 +59,22 @@ std::size_t summarize(model::OverRanks& ranks) {
   ranks.mean_ns = 0;
   for (std::size_t rank = 0; rank < ranks.by_rank.size(); ++rank) {
     const double sum = ranks.by_rank[rank];
-    if (std::isnan(sum)) continue;
+    if (std::isnan(sum))
+      continue;
     ranks.mean_ns += sum;
     ranks.min_ns = ranks.count == 0 ? sum : std::min(ranks.min_ns, sum);
-    if (ranks.count == 0 || sum > ranks.max_ns) ranks.max_ns = sum, slowest = rank;
+    if (ranks.count == 0 || sum > ranks.max_ns)
+      ranks.max_ns = sum, slowest = rank;
     ++ranks.count;
   }
-  if (ranks.count == 0) return slowest;
+  if (ranks.count == 0)
+    return slowest;
   const auto n = static_cast<double>(ranks.count);
   ranks.mean_ns /= n;
   double squares = 0;
   for (const double ns : ranks.by_rank)
-    if (!std::isnan(ns)) squares += (ns - ranks.mean_ns) * (ns - ranks.mean_ns);
+    if (!std::isnan(ns))
+      squares += (ns - ranks.mean_ns) * (ns - ranks.mean_ns);
   ranks.stddev_ns = ranks.count > 1 ? std::sqrt(squares / (n - 1)) : 0;
   ranks.imbalance = imbalance_of(ranks.max_ns, ranks.mean_ns);
   return slowest;
@@ -75,14 +83,16 @@ std::size_t summarize(model::OverRanks& ranks) {
 }  // namespace
 
 void Ordinals::thin(std::uint32_t to_shift) {
-  if (to_shift <= shift) return;
+  if (to_shift <= shift)
+    return;
   const std::uint32_t by = to_shift - shift;
   std::vector<Longest> fewer;
   for (std::size_t i = 0; i < longest.size(); i += std::size_t{1} << by)
     fewer.push_back(longest[i]);
   longest = std::move(fewer);
   std::erase_if(ties, [&](const auto& tie) { return (tie.first & ((1u << by) - 1)) != 0; });
-  for (auto& tie : ties) tie.first >>= by;
+  for (auto& tie : ties)
+    tie.first >>= by;
   shift = to_shift;
 }
 
@@ -104,9 +114,12 @@ void Ordinals::add(const Ordinals& other, bool first) {
   std::uint32_t from = 0;
   if (ties.empty() && other.ties.empty())
     for (; from < longest.size() && longest[from].ns != other.longest[from].ns; ++from)
-      if (longest[from].ns < other.longest[from].ns) longest[from] = other.longest[from];
-  if (from < longest.size()) add_tied(other, from);
-  if (longest.empty()) ties.clear();
+      if (longest[from].ns < other.longest[from].ns)
+        longest[from] = other.longest[from];
+  if (from < longest.size())
+    add_tied(other, from);
+  if (longest.empty())
+    ties.clear();
 }
 
 void Ordinals::add_tied(const Ordinals& other, std::uint32_t first) {
@@ -115,7 +128,8 @@ void Ordinals::add_tied(const Ordinals& other, std::uint32_t first) {
   auto theirs = other.ties.cbegin();
   const auto keep = [&all](std::uint32_t at, auto& tie, auto end, bool kept) {
     for (; tie != end && tie->first == at; ++tie)
-      if (kept) all.push_back(*tie);
+      if (kept)
+        all.push_back(*tie);
   };
   for (std::uint32_t i = first; i < longest.size(); ++i) {
     Longest& one = longest[i];
@@ -124,18 +138,24 @@ void Ordinals::add_tied(const Ordinals& other, std::uint32_t first) {
     const std::size_t from = all.size();
     keep(i, mine, ties.cend(), longer || equal);
     keep(i, theirs, other.ties.cend(), !longer);
-    if (equal) all.emplace_back(i, std::max(one.rank, two.rank));
-    if (all.size() > from) std::sort(all.begin() + static_cast<std::ptrdiff_t>(from), all.end());
-    if (equal) one.rank = std::min(one.rank, two.rank);
-    if (!equal && !longer) one = two;
+    if (equal)
+      all.emplace_back(i, std::max(one.rank, two.rank));
+    if (all.size() > from)
+      std::sort(all.begin() + static_cast<std::ptrdiff_t>(from), all.end());
+    if (equal)
+      one.rank = std::min(one.rank, two.rank);
+    if (!equal && !longer)
+      one = two;
   }
   ties = std::move(all);
 }
 
 std::uint64_t Ordinals::times(std::uint32_t rank) const {
   std::uint64_t count = 0;
-  for (const Longest& one : longest) count += one.rank == rank ? 1 : 0;
-  for (const auto& tie : ties) count += tie.second == rank ? 1 : 0;
+  for (const Longest& one : longest)
+    count += one.rank == rank ? 1 : 0;
+  for (const auto& tie : ties)
+    count += tie.second == rank ? 1 : 0;
   return count;
 }
 
@@ -151,7 +171,8 @@ std::string ranks_named(std::span<const std::uint32_t> ranks) {
 
 std::uint32_t shift_for(std::size_t count, std::size_t most) {
   std::uint32_t shift = 0;
-  while ((count >> shift) > most && shift < 32) ++shift;
+  while ((count >> shift) > most && shift < 32)
+    ++shift;
   return shift;
 }
 
@@ -175,7 +196,8 @@ ByRank RankTimes::of(std::span<const std::uint32_t> members, std::size_t most) c
   for (const std::uint32_t r : members) {
     for (const std::uint32_t cell : regions_.cells(r)) {
       const UnlistedOfCell* more = regions_.tree.unlisted(cell);
-      if (more == nullptr || rank_of(cell) == kNone) continue;
+      if (more == nullptr || rank_of(cell) == kNone)
+        continue;
       Rank& of = ranks[rank_of(cell)];
       of.sum += more->sum_ns;
       of.own += more->sum_ns - more->inside_ns;
@@ -185,7 +207,8 @@ ByRank RankTimes::of(std::span<const std::uint32_t> members, std::size_t most) c
     }
     regions_.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
       const std::uint32_t rank = rank_of(regions_.tree.cell[o]);
-      if (rank == kNone) return;
+      if (rank == kNone)
+        return;
       Rank& of = ranks[rank];
       of.sum += length_ns(range.start_ns, range.end_ns);
       of.own += own_[o];
@@ -213,7 +236,8 @@ ByRank RankTimes::of(std::span<const std::uint32_t> members, std::size_t most) c
 
 std::optional<model::OverRanks> over_ranks(const std::vector<const ByRank*>& regions,
                                            const std::vector<model::Rank>& ranks) {
-  if (ranks.size() < 2) return std::nullopt;
+  if (ranks.size() < 2)
+    return std::nullopt;
   model::OverRanks out;
   out.by_rank.assign(ranks.size(), model::kNan);
   out.own_by_rank.assign(ranks.size(), model::kNan);
@@ -223,18 +247,24 @@ std::optional<model::OverRanks> over_ranks(const std::vector<const ByRank*>& reg
   for (const ByRank* region : regions) {
     std::size_t at = 0;  // both ascend
     for (const OfRank& one : region->ranks) {
-      while (at < ranks.size() && ranks[at].rank < one.rank) ++at;
-      if (at == ranks.size()) break;
-      if (ranks[at].rank != one.rank) continue;
+      while (at < ranks.size() && ranks[at].rank < one.rank)
+        ++at;
+      if (at == ranks.size())
+        break;
+      if (ranks[at].rank != one.rank)
+        continue;
       add(out.by_rank[at], one.sum_ns);
       add(out.own_by_rank[at], one.own_ns);
     }
   }
-  for (double& own : out.own_by_rank) own = std::isnan(own) ? own : std::max(0.0, own);
+  for (double& own : out.own_by_rank)
+    own = std::isnan(own) ? own : std::max(0.0, own);
   const std::size_t slowest = summarize(out);
-  if (out.count == 0) return std::nullopt;
+  if (out.count == 0)
+    return std::nullopt;
   out.slowest = ranks[slowest].rank;
-  if (regions.size() > 1) return out;
+  if (regions.size() > 1)
+    return out;
   out.compared = static_cast<std::int64_t>(regions.front()->ordinals.longest.size());
   out.slowest_in = static_cast<std::int64_t>(regions.front()->ordinals.times(out.slowest));
   return out;
@@ -246,16 +276,21 @@ void list_ranks(const Session& session, model::Report& report) {
   std::map<std::uint32_t, bool> opened;
   for (std::uint32_t p = 0; p < session.processes.size(); ++p) {
     const model::Process& process = session.processes[p];
-    if (process.rank == kNone) continue;
+    if (process.rank == kNone)
+      continue;
     model::Rank& rank = ranks[process.rank];
     const bool opens = p < report.processes.size() && report.processes[p].ranges > 0;
-    if (rank.pid == 0 || (opens && !opened[process.rank])) rank.pid = process.pid;
+    if (rank.pid == 0 || (opens && !opened[process.rank]))
+      rank.pid = process.pid;
     opened[process.rank] = opened[process.rank] || opens;
     rank.rank = process.rank;
-    if (process.local_rank != kNone) rank.local_rank = process.local_rank;
+    if (process.local_rank != kNone)
+      rank.local_rank = process.local_rank;
     rank.world = std::max(rank.world, process.world);
-    if (process.host != 0) rank.host = std::string(session.strings.view(process.host));
-    if (process.run != 0) rank.run = std::string(session.strings.view(process.run));
+    if (process.host != 0)
+      rank.host = std::string(session.strings.view(process.host));
+    if (process.run != 0)
+      rank.run = std::string(session.strings.view(process.run));
   }
   for (std::size_t i = 0; i < report.devices.size() && i < report.device_names.size(); ++i) {
     const std::uint32_t process = report.devices[i].process;

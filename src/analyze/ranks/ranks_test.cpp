@@ -80,7 +80,8 @@ model::Report judged(const model::Session& session) {
 
 const model::Verdict* straggler(const model::Report& report) {
   for (const model::Verdict& verdict : report.verdict)
-    if (verdict.kind == "straggler") return &verdict;
+    if (verdict.kind == "straggler")
+      return &verdict;
   return nullptr;
 }
 
@@ -148,7 +149,8 @@ void sample_straggler(const Job& job, model::WaitKind rest, model::Session& sess
   for (std::uint32_t rank = 0; rank < job.ranks; ++rank)
     session.cpu.threads.push_back({.pid = 1000 + rank, .tid = 1000 + rank, .thread = rank});
   for (const model::Range& range : session.ranges) {
-    if (session.strings.view(range.name) != "straggle") continue;
+    if (session.strings.view(range.name) != "straggle")
+      continue;
     const std::int64_t waits_ns = range.start_ns + job.late_ns / 4;
     for (std::int64_t time_ns = range.start_ns; time_ns < waits_ns; time_ns += kMs)
       session.cpu.samples.push_back({time_ns, job.straggler, 0});
@@ -213,11 +215,14 @@ TEST(Ranks, OneLongStallOfOneStepIsNamedToo) {
     const int ordinal = call                ? calls[range.thread]++
                         : name == "compute" ? computes[range.thread]++
                                             : calls[range.thread] - 1;
-    if (ordinal < 2) continue;
+    if (ordinal < 2)
+      continue;
     const bool begins = ordinal > 2 || (call && mine),
                ends = ordinal > 2 || call || mine || name == "step";
-    if (begins) range.start_ns += 200 * kMs;
-    if (ends) range.end_ns += 200 * kMs;
+    if (begins)
+      range.start_ns += 200 * kMs;
+    if (ends)
+      range.end_ns += 200 * kMs;
   }
   const model::Report report = judged(session);
   ASSERT_NE(straggler(report), nullptr);
@@ -298,13 +303,19 @@ TEST(Ranks, GroupedCallsAreOneOfAllTheirBytes) {
       give(builder.session, range, "NCCL communicator ID", 5);
       give(builder.session, range, "Message size [bytes]", 1000);
     }
-    builder.kernel(builder.launch(thread, 140, 145), "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
-                   200 + rank * 50, 400, stream);
+    builder.kernel(builder.launch(thread, 140, 145),
+                   "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+                   200 + rank * 50,
+                   400,
+                   stream);
     const auto alone = builder.range(thread, "ncclAllReduce", 500, 510, "NCCL");
     give(builder.session, alone, "NCCL communicator ID", 5);
     give(builder.session, alone, "Message size [bytes]", 64);
-    builder.kernel(builder.launch(thread, 505, 508), "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 600,
-                   620, stream);
+    builder.kernel(builder.launch(thread, 505, 508),
+                   "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+                   600,
+                   620,
+                   stream);
   }
   const model::Report report = judged(builder.session);
   ASSERT_EQ(report.collectives.size(), 2u);
@@ -324,7 +335,8 @@ TEST(Ranks, OwnTimeIsWithoutChildrenAndWithoutWaiting) {
   job.late_ns = 10 * kMs;
   const model::Report report = judged(simulate(job));
   for (const model::Region& region : report.regions) {
-    if (region.process || region.path != std::vector<std::string>{"step"}) continue;
+    if (region.process || region.path != std::vector<std::string>{"step"})
+      continue;
     ASSERT_TRUE(region.ranks);
     EXPECT_EQ(region.ranks->own_by_rank, (std::vector<double>{4000, 4000}));
     EXPECT_EQ(region.ranks->by_rank[0], region.ranks->by_rank[1]);

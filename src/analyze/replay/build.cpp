@@ -67,8 +67,8 @@ class GraphBuilder {
   }
 
   /// `entry`: the call or the work in timeline_ that it is; the call that follows a stretch.
-  void add_operation(Kind kind, std::int64_t start_ns, std::int64_t end_ns, Id lane,
-                     Id entry = model::kNone) {
+  void add_operation(
+      Kind kind, std::int64_t start_ns, std::int64_t end_ns, Id lane, Id entry = model::kNone) {
     Operation operation;
     operation.kind = kind;
     operation.start_ns = start_ns;
@@ -92,7 +92,8 @@ class GraphBuilder {
       Extent& extent = extents[range.thread];
       extent.begin_ns = std::min(extent.begin_ns, range.start_ns);
       extent.end_ns = std::max(extent.end_ns, range.start_ns);
-      if (range.end_ns != model::kOpen) extent.end_ns = std::max(extent.end_ns, range.end_ns);
+      if (range.end_ns != model::kOpen)
+        extent.end_ns = std::max(extent.end_ns, range.end_ns);
     }
     return extents;
   }
@@ -103,7 +104,8 @@ class GraphBuilder {
     for (Id first = 0; first < calls.size();) {
       const Id thread = calls[first].thread;
       Id last = first;
-      while (last < calls.size() && calls[last].thread == thread) ++last;
+      while (last < calls.size() && calls[last].thread == thread)
+        ++last;
       add_thread(thread, first, last, extents[thread]);
       first = last;
     }
@@ -118,7 +120,8 @@ class GraphBuilder {
     for (Id index = first_call; index < last_call; ++index) {
       const Call& call = timeline_.calls[index];
       const Id handed_over = hand_overs_[index];
-      if (handed_over != model::kNone) now_ns = timeline_.calls[handed_over].end_ns;
+      if (handed_over != model::kNone)
+        now_ns = timeline_.calls[handed_over].end_ns;
       add_operation(Kind::kStretch, now_ns, std::max(now_ns, call.start_ns), lane_id, index);
       add_call(call, index, lane_id);
       now_ns = call.end_ns;
@@ -136,13 +139,15 @@ class GraphBuilder {
       // Until its stream was free it waited: that is the work's dependency, and no time of its own.
       const bool held = order_.end_before(call.first_work) > call.start_ns;
       Operation& operation = graph_.operations.back();
-      if (held) operation.duration_ns = std::min(operation.duration_ns, graph_.latencies.call_ns);
+      if (held)
+        operation.duration_ns = std::min(operation.duration_ns, graph_.latencies.call_ns);
       add_operation(Kind::kWait, submitted_ns, call.end_ns, lane, index);
       graph_.operations.back().duration_ns = 0;
     } else {
       add_operation(Kind::kCall, call.start_ns, call.end_ns, lane, index);
       std::int64_t& duration_ns = graph_.operations.back().duration_ns;
-      if (queues_.found_full[index]) duration_ns = std::min(duration_ns, graph_.latencies.call_ns);
+      if (queues_.found_full[index])
+        duration_ns = std::min(duration_ns, graph_.latencies.call_ns);
     }
   }
 
@@ -150,18 +155,21 @@ class GraphBuilder {
 
   /// Which works are of one collective.
   void find_collectives(std::span<const CollectiveKernels> collectives) {
-    if (collectives.empty()) return;
+    if (collectives.empty())
+      return;
     std::vector<Id> work_of_kernel(session_.kernels.size(), model::kNone);
     for (Id index = 0; index < timeline_.works.size(); ++index) {
       const Work& work = timeline_.works[index];
-      if (work.kind == Kind::kKernel) work_of_kernel[work.source] = index;
+      if (work.kind == Kind::kKernel)
+        work_of_kernel[work.source] = index;
     }
     collective_of_work_.assign(timeline_.works.size(), model::kNone);
     for (const CollectiveKernels& kernels : collectives) {
       Collective collective;
       for (const Id kernel : kernels) {
         const Id index = work_of_kernel[kernel];
-        if (index == model::kNone) continue;
+        if (index == model::kNone)
+          continue;
         const Work& work = timeline_.works[index];
         collective.works.push_back(index);
         collective.latest_start_ns = std::max(collective.latest_start_ns, work.start_ns);
@@ -173,7 +181,8 @@ class GraphBuilder {
   }
 
   [[nodiscard]] const Collective* collective_of(Id work) const {
-    if (collective_of_work_.empty() || collective_of_work_[work] == model::kNone) return nullptr;
+    if (collective_of_work_.empty() || collective_of_work_[work] == model::kNone)
+      return nullptr;
     return &collectives_[collective_of_work_[work]];
   }
 
@@ -189,7 +198,8 @@ class GraphBuilder {
       if (collective != nullptr)
         add_operation(Kind::kArrival, work.start_ns, work.start_ns, lane, index);
       add_operation(work.kind, work.start_ns, work.end_ns, lane, index);
-      if (collective != nullptr) graph_.operations.back().duration_ns = collective->transfer_ns;
+      if (collective != nullptr)
+        graph_.operations.back().duration_ns = collective->transfer_ns;
     }
   }
 
@@ -199,21 +209,27 @@ class GraphBuilder {
   /// that of a collective after the arrival of all ranks.
   [[nodiscard]] std::int64_t place_of(Id draft) const {
     const Operation& operation = graph_.operations[draft];
-    if (operation.kind == Kind::kWait) return operation.end_ns;
+    if (operation.kind == Kind::kWait)
+      return operation.end_ns;
     if (operation.kind == Kind::kCall && queues_.found_full[entries_[draft]])
       return operation.end_ns;
-    if (operation.kind == Kind::kArrival) return place_of_work(entries_[draft]);
-    if (!is_gpu_work(operation.kind)) return operation.start_ns;
+    if (operation.kind == Kind::kArrival)
+      return place_of_work(entries_[draft]);
+    if (!is_gpu_work(operation.kind))
+      return operation.start_ns;
     const Collective* collective = collective_of(entries_[draft]);
-    if (collective == nullptr) return place_of_work(entries_[draft]);
+    if (collective == nullptr)
+      return place_of_work(entries_[draft]);
     std::int64_t latest_ns = 0;
-    for (const Id work : collective->works) latest_ns = std::max(latest_ns, place_of_work(work));
+    for (const Id work : collective->works)
+      latest_ns = std::max(latest_ns, place_of_work(work));
     return latest_ns;
   }
 
   [[nodiscard]] std::int64_t place_of_work(Id index) const {
     const Work& work = timeline_.works[index];
-    if (work.call == model::kNone) return work.start_ns;
+    if (work.call == model::kNone)
+      return work.start_ns;
     const Call& call = timeline_.calls[work.call];
     const std::int64_t call_ns = queues_.found_full[work.call] ? call.end_ns : call.start_ns;
     return std::max(work.start_ns, call_ns);
@@ -222,7 +238,8 @@ class GraphBuilder {
   /// Of operations at one place: waits go first, which others go on from, and collectives last.
   [[nodiscard]] std::int64_t turn_of(Id draft) const {
     const Kind kind = graph_.operations[draft].kind;
-    if (kind == Kind::kWait) return 0;
+    if (kind == Kind::kWait)
+      return 0;
     return is_gpu_work(kind) && collective_of(entries_[draft]) != nullptr ? 2 : 1;
   }
 
@@ -256,7 +273,8 @@ class GraphBuilder {
     for (Id id = 0; id < graph_.size(); ++id) {
       Operation& operation = graph_.operations[id];
       const Id entry = entries_[id];
-      if (entry == model::kNone || operation.kind == Kind::kStretch) continue;
+      if (entry == model::kNone || operation.kind == Kind::kStretch)
+        continue;
       if (operation.kind == Kind::kArrival) {
         arrival_of_work_[entry] = id;
         continue;
@@ -268,7 +286,8 @@ class GraphBuilder {
       }
       operation.source = timeline_.calls[entry].launch;
       operation_returning_[entry] = id;
-      if (operation.kind == Kind::kCall) operation_of_call_[entry] = id;
+      if (operation.kind == Kind::kCall)
+        operation_of_call_[entry] = id;
     }
   }
 
@@ -303,7 +322,8 @@ class GraphBuilder {
 
   /// Nothing where that would come later: the recording's times contradict each other.
   void depend(Id operation, Id on, std::int64_t lag_ns, Reason reason) {
-    if (on >= operation) return;
+    if (on >= operation)
+      return;
     graph_.dependencies.push_back({lag_ns, on, reason});
   }
 
@@ -320,8 +340,10 @@ class GraphBuilder {
       depend(id, 0, operation.start_ns - timeline_.begin_ns, Reason::kOrder);
     }
     previous = id;
-    if (operation.kind == Kind::kCall) await_room(id);
-    if (operation.kind != Kind::kWait) return;
+    if (operation.kind == Kind::kCall)
+      await_room(id);
+    if (operation.kind != Kind::kWait)
+      return;
     const Call& call = timeline_.calls[entries_[id]];
     if (call.synchronizes) {
       await_streams(id, call);
@@ -335,13 +357,15 @@ class GraphBuilder {
   [[nodiscard]] Id hand_over_before(Id id) const {
     const bool leads_to_call =
         graph_.operations[id].kind == Kind::kStretch && entries_[id] != model::kNone;
-    if (!leads_to_call) return model::kNone;
+    if (!leads_to_call)
+      return model::kNone;
     return hand_overs_[entries_[id]];
   }
 
   void await_room(Id id) {
     const Id work = queues_.awaited[entries_[id]];
-    if (work != model::kNone) depend(id, operation_of_work_[work], 0, Reason::kQueue);
+    if (work != model::kNone)
+      depend(id, operation_of_work_[work], 0, Reason::kQueue);
   }
 
   /// Of every synchronizing call: what its record says, or the stream that its thread used last.
@@ -349,23 +373,30 @@ class GraphBuilder {
     awaited_.resize(timeline_.calls.size());
     std::vector<const model::Synchronization*> recorded(session_.launches.size());
     for (const model::Synchronization& wait : session_.synchronizations) {
-      if (wait.launch != model::kNone) recorded[wait.launch] = &wait;
+      if (wait.launch != model::kNone)
+        recorded[wait.launch] = &wait;
     }
     Id thread = model::kNone, latest_stream = model::kNone;
     for (Id index = 0; index < timeline_.calls.size(); ++index) {
       const Call& call = timeline_.calls[index];
-      if (call.thread != thread) latest_stream = model::kNone;
+      if (call.thread != thread)
+        latest_stream = model::kNone;
       thread = call.thread;
-      if (call.launched()) latest_stream = timeline_.works[call.first_work].stream;
-      if (!call.synchronizes) continue;
+      if (call.launched())
+        latest_stream = timeline_.works[call.first_work].stream;
+      if (!call.synchronizes)
+        continue;
       Awaited& awaited = awaited_[index];
       awaited.stream = latest_stream;
       const model::Synchronization* wait = recorded[call.launch];
       awaited.all_streams = wait == nullptr || wait->kind == model::SyncKind::kContext;
-      if (wait == nullptr) continue;
-      if (wait->stream != model::kNone) awaited.stream = wait->stream;
+      if (wait == nullptr)
+        continue;
+      if (wait->stream != model::kNone)
+        awaited.stream = wait->stream;
       // cudaStreamWaitEvent: the stream waits, and the thread goes on.
-      if (wait->kind == model::SyncKind::kStreamWaitEvent) awaited.stream = model::kNone;
+      if (wait->kind == model::SyncKind::kStreamWaitEvent)
+        awaited.stream = model::kNone;
     }
   }
 
@@ -376,7 +407,8 @@ class GraphBuilder {
     if (const std::vector<Id>* recorded = joins_.awaited_by(call.launch); recorded != nullptr) {
       for (const Id work : *recorded) {
         const bool was_awaited = timeline_.works[work].end_ns <= call.end_ns + kNotAwaited_ns;
-        if (!was_awaited) continue;
+        if (!was_awaited)
+          continue;
         depend(id, operation_of_work_[work], 0, Reason::kAwaited);
         latest_end_ns = std::max(latest_end_ns, timeline_.works[work].end_ns);
       }
@@ -386,9 +418,11 @@ class GraphBuilder {
     for (Id stream = 0; stream < session_.streams.size(); ++stream) {
       const bool is_awaited = awaited.all_streams ? session_.streams[stream].process == process
                                                   : stream == awaited.stream;
-      if (!is_awaited) continue;
+      if (!is_awaited)
+        continue;
       const Id work = find_awaited_work(stream, call);
-      if (work == model::kNone) continue;
+      if (work == model::kNone)
+        continue;
       depend(id, operation_of_work_[work], 0, Reason::kAwaited);
       latest_end_ns = std::max(latest_end_ns, timeline_.works[work].end_ns);
     }
@@ -415,7 +449,8 @@ class GraphBuilder {
       const Work& work = timeline_.works[index];
       const bool launched_before =
           work.call == model::kNone || timeline_.calls[work.call].start_ns < call.start_ns;
-      if (launched_before && work.end_ns <= call.end_ns + kNotAwaited_ns) return index;
+      if (launched_before && work.end_ns <= call.end_ns + kNotAwaited_ns)
+        return index;
     }
     return model::kNone;
   }
@@ -443,7 +478,8 @@ class GraphBuilder {
     for (const Id before : joins_.before(index)) {
       earliest_ns = std::max(earliest_ns, connect_join(id, work, before));
     }
-    if (work.start_ns - earliest_ns > kUnexplained_ns) infer_event(id, work);
+    if (work.start_ns - earliest_ns > kUnexplained_ns)
+      infer_event(id, work);
   }
 
   /// From its own arrival it takes as long as the transfer; it ends as long after the arrival of
@@ -451,11 +487,13 @@ class GraphBuilder {
   void connect_collective(Id id, const Collective& collective) {
     const Id index = entries_[id];
     const Work& work = timeline_.works[index];
-    if (work.call != model::kNone) depend(id, operation_of_call_[work.call], 0, Reason::kLaunch);
+    if (work.call != model::kNone)
+      depend(id, operation_of_call_[work.call], 0, Reason::kLaunch);
     depend(id, arrival_of_work_[index], 0, Reason::kOrder);
     const std::int64_t lag_ns = work.end_ns - collective.latest_start_ns;
     for (const Id other : collective.works) {
-      if (other != index) depend(id, arrival_of_work_[other], lag_ns, Reason::kAwaited);
+      if (other != index)
+        depend(id, arrival_of_work_[other], lag_ns, Reason::kAwaited);
     }
   }
 
@@ -470,7 +508,8 @@ class GraphBuilder {
   std::int64_t connect_join(Id id, const Work& work, Id before) {
     const Work& other = timeline_.works[before];
     const std::int64_t recorded_ns = work.start_ns - other.end_ns;
-    if (recorded_ns < -kClockError_ns) return timeline_.begin_ns;
+    if (recorded_ns < -kClockError_ns)
+      return timeline_.begin_ns;
     const bool is_held = recorded_ns <= kUnexplained_ns;
     const std::int64_t lag_ns = is_held ? recorded_ns : order_lag_ns(work, other);
     depend(id, operation_of_work_[before], lag_ns, Reason::kStream);
@@ -481,13 +520,15 @@ class GraphBuilder {
   void infer_event(Id id, const Work& work) {
     const Id process = session_.streams[work.stream].process;
     for (Id stream = 0; stream < works_of_stream_.size(); ++stream) {
-      if (stream == work.stream || session_.streams[stream].process != process) continue;
+      if (stream == work.stream || session_.streams[stream].process != process)
+        continue;
       const std::vector<Id>& works = works_of_stream_[stream];
       const std::size_t look_back = std::min(kLookBack, works.size());
       for (std::size_t back = 1; back <= look_back; ++back) {
         const Id other = works[works.size() - back];
         const std::int64_t lag_ns = work.start_ns - timeline_.works[other].end_ns;
-        if (lag_ns < -kClockError_ns) continue;
+        if (lag_ns < -kClockError_ns)
+          continue;
         if (lag_ns <= kUnexplained_ns)
           depend(id, operation_of_work_[other], lag_ns, Reason::kStream);
         break;
@@ -504,10 +545,12 @@ class GraphBuilder {
     for (const Id id : waits_) {
       Operation& wait = graph_.operations[id];
       for (Dependency& dependency : graph_.dependencies_of(id)) {
-        if (dependency.reason != Reason::kAwaited) continue;
+        if (dependency.reason != Reason::kAwaited)
+          continue;
         dependency.lag_ns = latencies.return_ns;
         const bool waited = graph_.operations[dependency.on].end_ns > wait.start_ns;
-        if (waited) wait.duration_ns = std::min(wait.duration_ns, latencies.wait_ns);
+        if (waited)
+          wait.duration_ns = std::min(wait.duration_ns, latencies.wait_ns);
       }
     }
   }

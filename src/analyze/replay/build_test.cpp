@@ -40,9 +40,16 @@ TEST(ReplayGraph, AThreadIsStretchesAndCalls) {
   const Graph graph = graph_of(program.session());
 
   std::vector<Kind> kinds;
-  for (const Operation& operation : graph.operations) kinds.push_back(operation.kind);
-  EXPECT_EQ(kinds, (std::vector<Kind>{Kind::kBegin, Kind::kStretch, Kind::kCall, Kind::kStretch,
-                                      Kind::kKernel, Kind::kWait, Kind::kStretch}));
+  for (const Operation& operation : graph.operations)
+    kinds.push_back(operation.kind);
+  EXPECT_EQ(kinds,
+            (std::vector<Kind>{Kind::kBegin,
+                               Kind::kStretch,
+                               Kind::kCall,
+                               Kind::kStretch,
+                               Kind::kKernel,
+                               Kind::kWait,
+                               Kind::kStretch}));
 }
 
 TEST(ReplayGraph, WhatEachWorkDependsOn) {
@@ -67,7 +74,8 @@ TEST(ReplayGraph, EachComesAfterWhatItDependsOn) {
   const Program program = launches(40 * kMicrosecond);
   const Graph graph = graph_of(program.session());
   for (Id id = 0; id < graph.size(); ++id) {
-    for (const Dependency& dependency : graph.dependencies_of(id)) EXPECT_LT(dependency.on, id);
+    for (const Dependency& dependency : graph.dependencies_of(id))
+      EXPECT_LT(dependency.on, id);
   }
 }
 
@@ -185,7 +193,8 @@ TEST(ReplayGraph, NodesOfAGraphRunSideBySide) {
   const auto left = builder.kernel(launch, "left", 11'000, 20'000);
   const auto right = builder.kernel(launch, "right", 11'500, 30'000);
   const auto join = builder.kernel(launch, "join", 31'000, 32'000);
-  for (const auto node : {fork, left, right, join}) builder.session.kernels[node].graph_node = 0;
+  for (const auto node : {fork, left, right, join})
+    builder.session.kernels[node].graph_node = 0;
   const Graph graph = graph_of(builder.session);
 
   const auto kernels = operations_of(graph, Kind::kKernel);
@@ -193,7 +202,8 @@ TEST(ReplayGraph, NodesOfAGraphRunSideBySide) {
   EXPECT_EQ(graph.find_dependency(kernels[2], Reason::kOrder), kernels[0]);
   std::vector<Id> joined;
   for (const Dependency& dependency : graph.dependencies_of(kernels[3])) {
-    if (dependency.reason == Reason::kOrder) joined.push_back(dependency.on);
+    if (dependency.reason == Reason::kOrder)
+      joined.push_back(dependency.on);
   }
   EXPECT_EQ(joined, (std::vector<Id>{kernels[1], kernels[2]}));
 }
@@ -208,8 +218,8 @@ TEST(ReplayGraph, AThreadWaitsForTheOneThatItHandedOverTo) {
   const auto calls = [&](std::uint32_t thread, int count) {
     for (int call = 0; call < count; ++call) {
       now_ns += 10'000;
-      builder.kernel(builder.launch(thread, now_ns, now_ns + 4'000), "k", now_ns + 6'000,
-                     now_ns + 7'000);
+      builder.kernel(
+          builder.launch(thread, now_ns, now_ns + 4'000), "k", now_ns + 6'000, now_ns + 7'000);
       now_ns += 4'000;
     }
   };
@@ -229,7 +239,8 @@ TEST(ReplayGraph, AThreadWaitsForTheOneThatItHandedOverTo) {
 
   for (const std::uint32_t stretch : operations_of(graph, Kind::kStretch)) {
     const bool of_backward = graph.lanes[graph.operations[stretch].lane].thread == backward;
-    if (of_backward) graph.operations[stretch].duration_ns /= 2;
+    if (of_backward)
+      graph.operations[stretch].duration_ns /= 2;
   }
   EXPECT_EQ(end_of(forward), now_ns - 20 * 5'000);
 }

@@ -32,13 +32,15 @@ bool is_stretch(const Graph& graph, Id id) {
 /// Takes away what a thread did to make a call.
 void remove_dispatch(Edit& edit, Id call) {
   const Id before = before_in_lane(edit.graph(), call);
-  if (!is_stretch(edit.graph(), before)) return;
+  if (!is_stretch(edit.graph(), before))
+    return;
   std::int64_t& duration_ns = edit.operation(before).duration_ns;
   duration_ns -= std::min(duration_ns, kUsualDispatches * edit.graph().latencies.dispatch_ns);
 }
 
 void remove_call(Edit& edit, Id call) {
-  if (edit.is_removed(call)) return;
+  if (edit.is_removed(call))
+    return;
   edit.remove(call);
   remove_dispatch(edit, call);
 }
@@ -47,9 +49,11 @@ void remove_call(Edit& edit, Id call) {
 std::vector<std::uint32_t> count_launched(const Graph& graph) {
   std::vector<std::uint32_t> launched(graph.size());
   for (Id id = 0; id < graph.size(); ++id) {
-    if (!is_gpu_work(graph.operations[id].kind)) continue;
+    if (!is_gpu_work(graph.operations[id].kind))
+      continue;
     const Id call = launch_of(graph, id);
-    if (call != model::kNone) ++launched[call];
+    if (call != model::kNone)
+      ++launched[call];
   }
   return launched;
 }
@@ -58,7 +62,8 @@ std::vector<std::uint32_t> count_launched(const Graph& graph) {
 Id rest_of_call(const Graph& graph, const LaneIndex& lanes, Id call) {
   const auto operations = lanes.operations_of(graph.operations[call].lane);
   const auto next = std::ranges::upper_bound(operations, call);
-  if (next == operations.end()) return model::kNone;
+  if (next == operations.end())
+    return model::kNone;
   const Operation& rest = graph.operations[*next];
   const bool is_rest = rest.kind == Kind::kWait && rest.source == graph.operations[call].source;
   return is_rest ? *next : model::kNone;
@@ -81,9 +86,11 @@ class Removal {
   void remove_work(Id work) {
     edit_.remove(work);
     const Id call = launch_of(edit_.graph(), work);
-    if (call == model::kNone || --launched_[call] > 0) return;
+    if (call == model::kNone || --launched_[call] > 0)
+      return;
     const Id rest = rest_of_call(edit_.graph(), lanes_, call);
-    if (rest != model::kNone) edit_.remove(rest);
+    if (rest != model::kNone)
+      edit_.remove(rest);
     remove_call(edit_, call);
   }
 
@@ -117,13 +124,16 @@ void remove_between(Edit& edit, const std::unordered_set<Id>& first_calls) {
   for (Id id = 0; id < graph.size(); ++id) {
     const bool is_call_that_goes =
         edit.is_removed(id) && !is_gpu_work(graph.operations[id].kind) && !is_stretch(graph, id);
-    if (!is_call_that_goes) continue;
+    if (!is_call_that_goes)
+      continue;
     const Between between = between_calls(graph, id);
     const Id before = between.call_before;
     const bool is_between =
         before != model::kNone && (edit.is_removed(before) || first_calls.contains(before));
-    if (!is_between || between.duration_ns > kLongestBetweenCalls_ns) continue;
-    for (const Id stretch : between.stretches) edit.remove(stretch);
+    if (!is_between || between.duration_ns > kLongestBetweenCalls_ns)
+      continue;
+    for (const Id stretch : between.stretches)
+      edit.remove(stretch);
   }
 }
 
@@ -132,14 +142,16 @@ std::int64_t calling_ns(const Graph& graph, Ids works) {
   std::unordered_set<Id> calls;
   for (const Id work : works) {
     const Id call = launch_of(graph, work);
-    if (call != model::kNone) calls.insert(call);
+    if (call != model::kNone)
+      calls.insert(call);
   }
   std::int64_t sum_ns = 0;
   for (const Id call : calls) {
     sum_ns += graph.operations[call].duration_ns;
     const Between between = between_calls(graph, call);
     const bool is_inside = calls.contains(between.call_before);
-    if (is_inside && between.duration_ns <= kLongestBetweenCalls_ns) sum_ns += between.duration_ns;
+    if (is_inside && between.duration_ns <= kLongestBetweenCalls_ns)
+      sum_ns += between.duration_ns;
   }
   return sum_ns;
 }
@@ -163,7 +175,8 @@ Graph scaled(Graph graph, Ids operations, double factor) {
 Graph without_tracing(Graph graph, std::int64_t call_ns) {
   for (Operation& operation : graph.operations) {
     const bool is_call = operation.kind == Kind::kCall || operation.kind == Kind::kWait;
-    if (!is_call) continue;
+    if (!is_call)
+      continue;
     operation.duration_ns -= std::min(call_ns, scale(operation.duration_ns, kTracingShare));
   }
   return graph;
@@ -172,7 +185,8 @@ Graph without_tracing(Graph graph, std::int64_t call_ns) {
 Graph without(const Graph& graph, Ids operations) {
   Edit edit(graph);
   Removal removal(edit);
-  for (const Id id : operations) removal.remove(id);
+  for (const Id id : operations)
+    removal.remove(id);
   remove_between(edit, {});
   return edit.finish();
 }
@@ -182,7 +196,8 @@ Graph fused(const Graph& graph, std::span<const Fusion> fusions) {
   Removal removal(edit);
   std::unordered_set<Id> first_calls;
   for (const Fusion& fusion : fusions) {
-    if (fusion.works.empty()) continue;
+    if (fusion.works.empty())
+      continue;
     const Id first_call = launch_of(graph, fusion.works.front());
     edit.operation(fusion.works.front()).duration_ns = fusion.duration_ns;
     if (fusion.call_ns > 0 && first_call != model::kNone) {
@@ -190,7 +205,8 @@ Graph fused(const Graph& graph, std::span<const Fusion> fusions) {
       edit.operation(first_call).duration_ns = std::min(fusion.call_ns, recorded_ns);
     }
     first_calls.insert(first_call);
-    for (const Id work : Ids(fusion.works).subspan(1)) removal.remove(work);
+    for (const Id work : Ids(fusion.works).subspan(1))
+      removal.remove(work);
   }
   remove_between(edit, first_calls);
   return edit.finish();
@@ -207,19 +223,25 @@ struct Instance {
   [[nodiscard]] bool can_be_graph() const { return !waits && calls.size() > 1; }
 };
 
-void add_operations_in(const Graph& graph, const LaneIndex& lanes, const Span& span,
+void add_operations_in(const Graph& graph,
+                       const LaneIndex& lanes,
+                       const Span& span,
                        Instance& instance) {
   const Id lane = lanes.lane_of_thread(span.thread);
-  if (lane == model::kNone) return;
+  if (lane == model::kNone)
+    return;
   const auto operations = lanes.operations_of(lane);
   const auto start_of = [&](Id id) { return graph.operations[id].start_ns; };
   auto next = std::ranges::lower_bound(operations, span.start_ns, {}, start_of);
   for (; next != operations.end() && start_of(*next) < span.end_ns; ++next) {
     const Operation& operation = graph.operations[*next];
-    if (operation.kind == Kind::kWait) instance.waits = true;
-    if (operation.kind == Kind::kCall) instance.calls.push_back(*next);
+    if (operation.kind == Kind::kWait)
+      instance.waits = true;
+    if (operation.kind == Kind::kCall)
+      instance.calls.push_back(*next);
     const bool is_between = operation.kind == Kind::kStretch && !instance.calls.empty();
-    if (is_between && operation.end_ns <= span.end_ns) instance.between.push_back(*next);
+    if (is_between && operation.end_ns <= span.end_ns)
+      instance.between.push_back(*next);
   }
 }
 
@@ -237,7 +259,8 @@ Instance instance_in(const Graph& graph, const LaneIndex& lanes, const Capture& 
 
 std::vector<Capture> captures_of(std::span<const Span> instances) {
   std::vector<Capture> captures;
-  for (const Span& span : instances) captures.push_back({span, {}});
+  for (const Span& span : instances)
+    captures.push_back({span, {}});
   return captures;
 }
 
@@ -255,24 +278,31 @@ Graph as_graph_launches(const Graph& graph, std::span<const Capture> instances, 
   std::unordered_map<Id, Id> graph_launch_of;
   for (const Capture& capture : instances) {
     const Instance instance = instance_in(graph, lanes, capture);
-    if (!instance.can_be_graph()) continue;
+    if (!instance.can_be_graph())
+      continue;
     const Id graph_launch = instance.calls.front();
     edit.operation(graph_launch).duration_ns = cost.launch_ns;
     for (const Id call : instance.calls) {
       graph_launch_of[call] = graph_launch;
-      if (call != graph_launch) edit.remove(call);
+      if (call != graph_launch)
+        edit.remove(call);
     }
-    for (const Id stretch : instance.between) edit.remove(stretch);
+    for (const Id stretch : instance.between)
+      edit.remove(stretch);
   }
   for (Id id = 0; id < graph.size(); ++id) {
-    if (!is_gpu_work(graph.operations[id].kind)) continue;
+    if (!is_gpu_work(graph.operations[id].kind))
+      continue;
     const auto graph_launch = graph_launch_of.find(launch_of(graph, id));
-    if (graph_launch == graph_launch_of.end()) continue;
+    if (graph_launch == graph_launch_of.end())
+      continue;
     const bool is_first = graph_launch->first == graph_launch->second;
     for (Dependency& dependency : edit.dependencies(id)) {
-      if (dependency.reason == Reason::kLaunch) dependency.on = graph_launch->second;
+      if (dependency.reason == Reason::kLaunch)
+        dependency.on = graph_launch->second;
       const bool inside = dependency.reason == Reason::kOrder && !is_first;
-      if (inside) dependency.lag_ns = std::min(dependency.lag_ns, cost.order_ns);
+      if (inside)
+        dependency.lag_ns = std::min(dependency.lag_ns, cost.order_ns);
     }
   }
   return edit.finish();
@@ -298,7 +328,8 @@ class CopiesAhead {
       edit_.operation(copy).duration_ns = durations_ns[index];
       edit_.operation(copy).lane = lane;
       make_asynchronous(launch_of(graph_, copy));
-      if (index > 0) order_copy(index, buffers);
+      if (index > 0)
+        order_copy(index, buffers);
     }
     return edit_.finish();
   }
@@ -309,9 +340,11 @@ class CopiesAhead {
   void release_followers(Id copy) {
     const auto stream = lanes_.operations_of(graph_.operations[copy].lane);
     for (auto next = std::ranges::upper_bound(stream, copy); next != stream.end(); ++next) {
-      if (before_in_lane(graph_, *next) != copy) break;
+      if (before_in_lane(graph_, *next) != copy)
+        break;
       for (Dependency& dependency : edit_.dependencies(*next)) {
-        if (dependency.on == copy) dependency.reason = Reason::kStream;
+        if (dependency.on == copy)
+          dependency.reason = Reason::kStream;
       }
       const std::int64_t order_ns =
           graph_.latencies.order_ns[static_cast<std::size_t>(Kind::kKernel)];
@@ -320,27 +353,33 @@ class CopiesAhead {
   }
 
   void make_asynchronous(Id call) {
-    if (call == model::kNone) return;
+    if (call == model::kNone)
+      return;
     const std::int64_t call_ns = graph_.latencies.call_ns;
     std::int64_t& duration_ns = edit_.operation(call).duration_ns;
     duration_ns = std::min(duration_ns, call_ns);
     const auto thread = lanes_.operations_of(graph_.operations[call].lane);
-    for (const Id wait : waits_behind(graph_, thread, call)) edit_.remove(wait);
+    for (const Id wait : waits_behind(graph_, thread, call))
+      edit_.remove(wait);
   }
 
   void order_copy(std::size_t index, std::uint32_t buffers) {
     std::vector<Dependency>& dependencies = edit_.dependencies(copies_[index]);
     dependencies.clear();
     const Id own_call = launch_of(graph_, copies_[index]);
-    if (own_call != model::kNone) dependencies.push_back({kLongAgo_ns, own_call, Reason::kLaunch});
+    if (own_call != model::kNone)
+      dependencies.push_back({kLongAgo_ns, own_call, Reason::kLaunch});
     const Id previous = copies_[index - 1];
     const std::int64_t order_ns = graph_.latencies.order_ns[static_cast<std::size_t>(Kind::kCopy)];
     dependencies.push_back({order_ns, previous, Reason::kOrder});
     const Id call_before = launch_of(graph_, previous);
-    if (call_before != model::kNone) dependencies.push_back({0, call_before, Reason::kAhead});
-    if (index < buffers) return;
+    if (call_before != model::kNone)
+      dependencies.push_back({0, call_before, Reason::kAhead});
+    if (index < buffers)
+      return;
     const Id last_use = before_in_lane(graph_, copies_[index - buffers + 1]);
-    if (last_use != model::kNone) dependencies.push_back({0, last_use, Reason::kAhead});
+    if (last_use != model::kNone)
+      dependencies.push_back({0, last_use, Reason::kAhead});
   }
 
   const Graph& graph_;
@@ -351,13 +390,18 @@ class CopiesAhead {
 
 }  // namespace
 
-Graph copied_ahead(const Graph& graph, Ids copies, std::span<const std::int64_t> durations_ns,
+Graph copied_ahead(const Graph& graph,
+                   Ids copies,
+                   std::span<const std::int64_t> durations_ns,
                    std::uint32_t buffers) {
-  if (copies.empty()) return graph;
+  if (copies.empty())
+    return graph;
   return CopiesAhead(graph, copies).apply(durations_ns, buffers);
 }
 
-Graph copied_ahead_pinned(const Graph& graph, Ids copies, std::span<const double> bytes,
+Graph copied_ahead_pinned(const Graph& graph,
+                          Ids copies,
+                          std::span<const double> bytes,
                           double bytes_per_s) {
   constexpr std::uint32_t kBuffers = 2;  // one is filled while the other one is read
   std::vector<std::int64_t> durations_ns;
@@ -380,8 +424,10 @@ std::vector<Id> waits_behind(const Graph& graph, Ids operations_of_thread, Id ca
   for (; next != operations_of_thread.end(); ++next) {
     const Operation& behind = graph.operations[*next];
     const bool is_short = behind.kind == Kind::kStretch && behind.duration_ns <= kSameCall_ns;
-    if (behind.kind == Kind::kWait) waits.push_back(*next);
-    if (behind.kind != Kind::kWait && !is_short) break;
+    if (behind.kind == Kind::kWait)
+      waits.push_back(*next);
+    if (behind.kind != Kind::kWait && !is_short)
+      break;
   }
   return waits;
 }
@@ -402,19 +448,24 @@ Graph moved_ahead(const Graph& graph, Ids stretches, std::uint32_t workers, std:
     const auto next = std::ranges::upper_bound(thread, stretch);
     if (next != thread.end()) {
       for (Dependency& dependency : edit.dependencies(*next)) {
-        if (dependency.on == stretch) dependency.reason = Reason::kAhead;
+        if (dependency.on == stretch)
+          dependency.reason = Reason::kAhead;
       }
       edit.depend(*next, before, 0, Reason::kOrder);
     }
     edit.operation(stretch).lane = lane_of_worker[index % workers];
     std::vector<Dependency>& dependencies = edit.dependencies(stretch);
-    if (index > 0) dependencies.clear();
-    if (index >= workers) dependencies.push_back({0, stretches[index - workers], Reason::kOrder});
+    if (index > 0)
+      dependencies.clear();
+    if (index >= workers)
+      dependencies.push_back({0, stretches[index - workers], Reason::kOrder});
     const std::size_t early = std::size_t{workers} * ahead;
-    if (index == 0) continue;
+    if (index == 0)
+      continue;
     const Id taken = index >= early ? stretches[index - early] : stretches.front();
     const Id begun = before_in_lane(graph, taken);
-    if (begun != model::kNone) dependencies.push_back({0, begun, Reason::kAhead});
+    if (begun != model::kNone)
+      dependencies.push_back({0, begun, Reason::kAhead});
   }
   return edit.finish();
 }
@@ -423,9 +474,11 @@ Graph moved_ahead(const Graph& graph, Ids stretches, std::uint32_t workers, std:
 
 Graph side_by_side(const Graph& graph, std::span<const Chain> chains) {
   Edit edit(graph);
-  if (chains.size() < 2) return edit.finish();
+  if (chains.size() < 2)
+    return edit.finish();
   double room = 0;
-  for (const Chain& chain : chains) room += chain.room;
+  for (const Chain& chain : chains)
+    room += chain.room;
   const double slowdown = std::max(1.0, room);
 
   const Chain& first = chains.front();
@@ -448,7 +501,8 @@ Graph side_by_side(const Graph& graph, std::span<const Chain> chains) {
       edit.depend(work, before, order_ns, Reason::kOrder);
       before = work;
     }
-    if (after != stream.end()) edit.depend(*after, before, order_ns, Reason::kStream);
+    if (after != stream.end())
+      edit.depend(*after, before, order_ns, Reason::kStream);
   }
   return edit.finish();
 }
@@ -478,11 +532,13 @@ std::unordered_map<Id, ProcessTime> times_of_processes(const Graph& graph) {
   for (Id id = 0; id < graph.size(); ++id) {
     const Operation& operation = graph.operations[id];
     const Id process = graph.lanes[operation.lane].process;
-    if (process == model::kNone) continue;
+    if (process == model::kNone)
+      continue;
     ProcessTime& time = times[process];
     time.begin_ns = std::min(time.begin_ns, operation.start_ns);
     time.end_ns = std::max(time.end_ns, operation.end_ns);
-    if (!is_collective(graph, id)) continue;
+    if (!is_collective(graph, id))
+      continue;
     time.takes_part = true;
     time.in_collectives_ns += operation.end_ns - operation.start_ns;
   }
@@ -505,10 +561,12 @@ Graph with_rank_scaled(const Graph& graph, Id process, double factor) {
 double factor_to_mean(const Graph& graph, Id process) {
   const std::unordered_map<Id, ProcessTime> times = times_of_processes(graph);
   const auto own = times.find(process);
-  if (own == times.end() || !own->second.takes_part) return 1;
+  if (own == times.end() || !own->second.takes_part)
+    return 1;
   double sum_ns = 0, ranks = 0;
   for (const auto& [id, time] : times) {
-    if (!time.takes_part) continue;
+    if (!time.takes_part)
+      continue;
     sum_ns += time.outside_ns();
     ++ranks;
   }

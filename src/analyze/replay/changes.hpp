@@ -56,26 +56,33 @@ struct GraphCost {
 [[nodiscard]] std::vector<bool> can_be_graphs(const Graph& graph,
                                               std::span<const Capture> instances);
 /// Instances that cannot be one stay as they are.
-[[nodiscard]] Graph as_graph_launches(const Graph& graph, std::span<const Capture> instances,
+[[nodiscard]] Graph as_graph_launches(const Graph& graph,
+                                      std::span<const Capture> instances,
                                       GraphCost cost);
 
 /// Copies run ahead in a stream of their own, asynchronously, into one of `buffers` buffers each: a
 /// copy begins one call early, behind the one before it, when the work on the data that its buffer
 /// held is done. `durations_ns`: how long each takes then. The waits right behind them go.
-[[nodiscard]] Graph copied_ahead(const Graph& graph, Ids copies,
-                                 std::span<const std::int64_t> durations_ns, std::uint32_t buffers);
+[[nodiscard]] Graph copied_ahead(const Graph& graph,
+                                 Ids copies,
+                                 std::span<const std::int64_t> durations_ns,
+                                 std::uint32_t buffers);
 
 /// The same with two buffers, from pinned memory: a copy takes as long as its bytes need at
 /// `bytes_per_s`, and no longer than it took. `bytes`: of each copy; 0 bytes per second: unknown.
-[[nodiscard]] Graph copied_ahead_pinned(const Graph& graph, Ids copies,
-                                        std::span<const double> bytes, double bytes_per_s);
+[[nodiscard]] Graph copied_ahead_pinned(const Graph& graph,
+                                        Ids copies,
+                                        std::span<const double> bytes,
+                                        double bytes_per_s);
 
 /// The waits right behind a call among the operations of its thread: what it returns for, as far as
 /// a framework makes both in one call.
 [[nodiscard]] std::vector<Id> waits_behind(const Graph& graph, Ids operations_of_thread, Id call);
 
 /// Stretches of a thread are done ahead by `workers` others, each at most `ahead` results early.
-[[nodiscard]] Graph moved_ahead(const Graph& graph, Ids stretches, std::uint32_t workers,
+[[nodiscard]] Graph moved_ahead(const Graph& graph,
+                                Ids stretches,
+                                std::uint32_t workers,
                                 std::uint32_t ahead);
 
 /// Chains of work that do not depend on each other run side by side, each in a stream of its own.

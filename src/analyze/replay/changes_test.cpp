@@ -77,7 +77,8 @@ TEST(ReplayChanges, RemovedWorkTakesItsCallAlong) {
   const Program before = loop(with);
   const Graph graph = graph_of(before.session());
   std::vector<Id> casts;
-  for (const auto& kernels : by_step(graph, Kind::kKernel, 2)) casts.push_back(kernels[1]);
+  for (const auto& kernels : by_step(graph, Kind::kKernel, 2))
+    casts.push_back(kernels[1]);
   const Graph changed = without(graph, casts);
   EXPECT_EQ(operations_of(changed, Kind::kCall).size(), std::size_t{kSteps});
   expect_near(replayed(changed, before, "loop"), loop(gemm_only), 0.001);
@@ -94,7 +95,8 @@ TEST(ReplayChanges, ALongStretchBeforeRemovedWorkIsTheProgramsOwn) {
   });
   const Graph graph = graph_of(before.session());
   std::vector<Id> casts;
-  for (const auto& kernels : by_step(graph, Kind::kKernel, 3)) casts.push_back(kernels[2]);
+  for (const auto& kernels : by_step(graph, Kind::kKernel, 3))
+    casts.push_back(kernels[2]);
   EXPECT_GT(replayed(without(graph, casts), before, "loop"), kSteps * 890 * kMicrosecond);
 }
 
@@ -103,7 +105,8 @@ TEST(ReplayChanges, RemovedWaits) {
     return [waits](Program& program) {
       program.compute(6 * kMicrosecond);
       program.kernel("gemm", 30 * kMicrosecond);
-      if (waits) program.wait();
+      if (waits)
+        program.wait();
     };
   };
   const Program before = loop(step(true));
@@ -128,13 +131,15 @@ TEST(ReplayChanges, ACaptureOfTheStep) {
   const std::int64_t gpu_ns = kSteps * 50 * 3 * kMicrosecond;
   const std::int64_t predicted_ns =
       replayed(as_graph_launches(graph, captures_of(before.spans("step")), cost), before, "loop");
-  EXPECT_NEAR(static_cast<double>(predicted_ns), static_cast<double>(gpu_ns),
+  EXPECT_NEAR(static_cast<double>(predicted_ns),
+              static_cast<double>(gpu_ns),
               0.05 * static_cast<double>(gpu_ns));
 }
 
 TEST(ReplayChanges, AStepThatWaitsIsNotCaptured) {
   const Program before = loop([](Program& program) {
-    for (int kernel = 0; kernel < 5; ++kernel) program.kernel("add", 3 * kMicrosecond);
+    for (int kernel = 0; kernel < 5; ++kernel)
+      program.kernel("add", 3 * kMicrosecond);
     program.wait();
   });
   const Graph graph = graph_of(before.session());
@@ -197,8 +202,8 @@ TEST(ReplayChanges, CopiesAheadAreAsSlowAsTheLongerOfCopyAndWork) {
     const Graph changed = copied_ahead(graph, copies, durations_ns, 2);
     const std::int64_t longer_ns = std::max(kernel_ns, 400 * kMicrosecond);
     const auto expected_ns = static_cast<double>(kSteps * longer_ns);
-    EXPECT_NEAR(static_cast<double>(replayed(changed, before, "loop")), expected_ns,
-                0.07 * expected_ns);
+    EXPECT_NEAR(
+        static_cast<double>(replayed(changed, before, "loop")), expected_ns, 0.07 * expected_ns);
   }
 }
 
@@ -228,7 +233,8 @@ TEST(ReplayChanges, BatchesMadeAhead) {
   const Graph graph = graph_of(before.session());
   std::vector<Id> batches;
   for (const Id stretch : operations_of(graph, Kind::kStretch)) {
-    if (graph.operations[stretch].duration_ns > 3'000 * kMicrosecond) batches.push_back(stretch);
+    if (graph.operations[stretch].duration_ns > 3'000 * kMicrosecond)
+      batches.push_back(stretch);
   }
   ASSERT_EQ(batches.size(), std::size_t{kSteps});
 
@@ -242,7 +248,8 @@ TEST(ReplayChanges, BatchesMadeAhead) {
 
 TEST(ReplayChanges, SmallChainsSideBySide) {
   const Program before = loop([](Program& program) {
-    for (int kernel = 0; kernel < 6; ++kernel) program.kernel("small", 200 * kMicrosecond);
+    for (int kernel = 0; kernel < 6; ++kernel)
+      program.kernel("small", 200 * kMicrosecond);
   });
   const Graph graph = graph_of(before.session());
   const auto first_step = by_step(graph, Kind::kKernel, 6).front();
@@ -253,7 +260,8 @@ TEST(ReplayChanges, SmallChainsSideBySide) {
     return replayed(side_by_side(graph, chains), before, "loop");
   };
   const auto saved_ns = [&](double room) { return before.length("loop") - predicted_ns(room); };
-  EXPECT_NEAR(static_cast<double>(saved_ns(0.3)), 600e3,
+  EXPECT_NEAR(static_cast<double>(saved_ns(0.3)),
+              600e3,
               10e3);  // they fit: the time of three of the six
   EXPECT_NEAR(static_cast<double>(saved_ns(1.0)), 0, 10e3);  // each fills the GPU
 }
@@ -309,7 +317,8 @@ TEST(ReplayChanges, ARecordingThatDoesNotReplayGivesBounds) {
   Program before = loop([](Program& program) { program.kernel("gemm", 400 * kMicrosecond); });
   Graph recorded = graph_of(before.session());
   for (Operation& operation : recorded.operations) {
-    if (operation.kind == Kind::kKernel) operation.duration_ns /= 2;
+    if (operation.kind == Kind::kKernel)
+      operation.duration_ns /= 2;
   }
   const Predictor predictor(std::move(recorded), 0);
   const Change nothing = [](const Graph& graph, double) { return graph; };
@@ -326,8 +335,10 @@ class Ranks {
       builder_.stream(process, builder_.device(process, rank), 7);
     }
     std::int64_t now_ns = 1'000'000;
-    for (int step = 0; step < kSteps; ++step) now_ns = add_step(now_ns, compute_ns);
-    for (const Id thread : threads_) builder_.range(thread, "loop", 1'000'000, now_ns);
+    for (int step = 0; step < kSteps; ++step)
+      now_ns = add_step(now_ns, compute_ns);
+    for (const Id thread : threads_)
+      builder_.range(thread, "loop", 1'000'000, now_ns);
     end_ns_ = now_ns;
   }
 
@@ -358,8 +369,8 @@ class Ranks {
           builder_.launch(threads_[rank], launched_ns, launched_ns + testing::kCall_ns);
       reduction.push_back(
           builder_.kernel(reduce, "ncclAllReduce", arrivals_ns[rank], reduced_ns, rank));
-      builder_.launch(threads_[rank], launched_ns + testing::kCall_ns, end_ns,
-                      model::LaunchKind::kSynchronize);
+      builder_.launch(
+          threads_[rank], launched_ns + testing::kCall_ns, end_ns, model::LaunchKind::kSynchronize);
     }
     collectives_.push_back(reduction);
     return end_ns;
@@ -380,7 +391,8 @@ TEST(ReplayChanges, RanksThatWaitForOneAnotherReplay) {
   const Graph graph = ranks.graph();
   for (Id rank = 0; rank < 2; ++rank)
     EXPECT_NEAR(static_cast<double>(length_of(graph, ranks.loop(rank))),
-                static_cast<double>(ranks.length_ns()), 0.01 * ranks.length_ns());
+                static_cast<double>(ranks.length_ns()),
+                0.01 * ranks.length_ns());
 }
 
 TEST(ReplayChanges, ASlowRankAsFastAsTheMeanHelpsAllRanks) {
@@ -390,21 +402,24 @@ TEST(ReplayChanges, ASlowRankAsFastAsTheMeanHelpsAllRanks) {
   const Ranks after({200 * kMicrosecond, 100 * kMicrosecond});
   for (Id rank = 0; rank < 2; ++rank)
     EXPECT_NEAR(static_cast<double>(length_of(halved, before.loop(rank))),
-                static_cast<double>(after.length_ns()), 0.03 * after.length_ns());
+                static_cast<double>(after.length_ns()),
+                0.03 * after.length_ns());
 
   const double factor = factor_to_mean(graph, 0);
   EXPECT_NEAR(factor, 250.0 / 400, 0.04);
   const Ranks mean({250 * kMicrosecond, 100 * kMicrosecond});
   const Graph as_mean = with_rank_scaled(graph, 0, factor);
   EXPECT_NEAR(static_cast<double>(length_of(as_mean, before.loop(1))),
-              static_cast<double>(mean.length_ns()), 0.03 * mean.length_ns());
+              static_cast<double>(mean.length_ns()),
+              0.03 * mean.length_ns());
 }
 
 TEST(ReplayChanges, AFasterRankThatWaitsSavesNothing) {
   const Ranks before({400 * kMicrosecond, 100 * kMicrosecond});
   const Graph faster = with_rank_scaled(before.graph(), 1, 0.5);
   EXPECT_NEAR(static_cast<double>(length_of(faster, before.loop(0))),
-              static_cast<double>(before.length_ns()), 0.02 * before.length_ns());
+              static_cast<double>(before.length_ns()),
+              0.02 * before.length_ns());
 }
 
 }  // namespace changes_test

@@ -19,13 +19,15 @@ std::vector<Dependency>& Edit::dependencies(Id id) {
 }
 
 void Edit::depend(Id id, Id on, std::int64_t lag_ns, Reason reason) {
-  if (on == model::kNone) return;
+  if (on == model::kNone)
+    return;
   dependencies(id).push_back({lag_ns, on, reason});
 }
 
 std::span<const Dependency> Edit::current_dependencies(Id id) const {
   const auto changed = changed_.find(id);
-  if (changed != changed_.end()) return changed->second;
+  if (changed != changed_.end())
+    return changed->second;
   return graph_.dependencies_of(id);
 }
 
@@ -34,14 +36,18 @@ std::span<const Dependency> Edit::current_dependencies(Id id) const {
 Edit::StandIn Edit::stand_in(Id id, const std::vector<StandIn>& numbered) const {
   const Dependency* latest = nullptr;
   for (const Dependency& dependency : current_dependencies(id)) {
-    if (dependency.reason != Reason::kOrder) continue;
+    if (dependency.reason != Reason::kOrder)
+      continue;
     const bool is_later = latest == nullptr || graph_.operations[dependency.on].end_ns >
                                                    graph_.operations[latest->on].end_ns;
-    if (is_later) latest = &dependency;
+    if (is_later)
+      latest = &dependency;
   }
-  if (latest == nullptr) return {};
+  if (latest == nullptr)
+    return {};
   StandIn before = numbered[latest->on];
-  if (before.id == 0) before.lag_ns += latest->lag_ns;
+  if (before.id == 0)
+    before.lag_ns += latest->lag_ns;
   return before;
 }
 
@@ -67,7 +73,8 @@ Graph Edit::finish() {
   edited.first_dependency.reserve(graph_.first_dependency.size());
   edited.dependencies.reserve(graph_.dependencies.size());
   for (Id id = 0; id < graph_.size(); ++id) {
-    if (removed_[id]) continue;
+    if (removed_[id])
+      continue;
     edited.operations.push_back(graph_.operations[id]);
     for (Dependency dependency : current_dependencies(id)) {
       const StandIn& on = numbered[dependency.on];

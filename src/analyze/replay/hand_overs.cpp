@@ -24,15 +24,18 @@ class HandOvers {
     for (const model::Thread& thread : session.threads) {
       process_of_thread_.push_back(thread.process);
     }
-    for (Id call = 0; call < calls_.size(); ++call) by_end_[process_of(call)].push_back(call);
-    for (std::vector<Id>& calls : by_end_) std::ranges::stable_sort(calls, {}, end_of());
+    for (Id call = 0; call < calls_.size(); ++call)
+      by_end_[process_of(call)].push_back(call);
+    for (std::vector<Id>& calls : by_end_)
+      std::ranges::stable_sort(calls, {}, end_of());
   }
 
   [[nodiscard]] Id before(Id call) const {
     const std::vector<Id>& by_end = by_end_[process_of(call)];
     const std::int64_t resumed_ns = calls_[call].start_ns;
     const auto resumed = std::ranges::upper_bound(by_end, resumed_ns, {}, end_of());
-    if (resumed == by_end.begin()) return model::kNone;
+    if (resumed == by_end.begin())
+      return model::kNone;
     const Id last = *(resumed - 1);
     if (calls_[last].thread == calls_[call].thread || !is_quiet_after(last, call)) {
       return model::kNone;
@@ -77,9 +80,11 @@ class HandOvers {
 
 std::vector<Id> hand_overs_of(const model::Session& session, const Timeline& timeline) {
   std::vector<Id> before(timeline.calls.size(), model::kNone);
-  if (session.threads.size() < 2) return before;
+  if (session.threads.size() < 2)
+    return before;
   const HandOvers hand_overs(session, timeline);
-  for (Id call = 0; call < before.size(); ++call) before[call] = hand_overs.before(call);
+  for (Id call = 0; call < before.size(); ++call)
+    before[call] = hand_overs.before(call);
   return before;
 }
 

@@ -17,7 +17,8 @@ class CoveredTime {
  public:
   explicit CoveredTime(std::span<const Span> spans);
   /// Of [start_ns, end_ns] of a thread of the session.
-  [[nodiscard]] std::int64_t covered_ns(Id thread, std::int64_t start_ns,
+  [[nodiscard]] std::int64_t covered_ns(Id thread,
+                                        std::int64_t start_ns,
                                         std::int64_t end_ns) const;
   [[nodiscard]] bool covers(Id thread, std::int64_t moment_ns) const;
 

@@ -31,14 +31,16 @@ Lags lags_of(const Timeline& timeline, const StreamOrder& order) {
   Lags lags;
   for (Id index = 0; index < timeline.works.size(); ++index) {
     const Work& work = timeline.works[index];
-    if (work.call == model::kNone) continue;
+    if (work.call == model::kNone)
+      continue;
     const Call& call = timeline.calls[work.call];
     const auto kind = static_cast<std::size_t>(work.kind);
     const std::int64_t end_before_ns = order.end_before(index);
     const bool is_first = index == call.first_work;
     if (end_before_ns <= call.end_ns && is_first && !call.blocks) {
       const std::int64_t lag_ns = std::max<std::int64_t>(0, work.start_ns - call.end_ns);
-      if (lag_ns <= kLongestLaunch_ns) lags.launch[kind].push_back(lag_ns);
+      if (lag_ns <= kLongestLaunch_ns)
+        lags.launch[kind].push_back(lag_ns);
     }
     if (end_before_ns >= call.end_ns + kQueued_ns && !work.in_graph) {
       lags.order[kind].push_back(std::max<std::int64_t>(0, work.start_ns - end_before_ns));
@@ -47,7 +49,9 @@ Lags lags_of(const Timeline& timeline, const StreamOrder& order) {
   return lags;
 }
 
-void fill(const Samples& samples, double share, std::int64_t otherwise,
+void fill(const Samples& samples,
+          double share,
+          std::int64_t otherwise,
           std::int64_t (&lags)[kKinds]) {
   const auto kernel = static_cast<std::size_t>(Kind::kKernel);
   const std::int64_t of_kernels = quantile_of(samples[kernel], share, otherwise);
@@ -65,7 +69,8 @@ void add_calls(const Timeline& timeline, Latencies& latencies) {
       continue;
     }
     const std::int64_t call_ns = call.end_ns - call.start_ns;
-    if (call_ns <= kLongCall_ns) calls.push_back(call_ns);
+    if (call_ns <= kLongCall_ns)
+      calls.push_back(call_ns);
     if (previous != nullptr && previous->thread == call.thread) {
       dispatches.push_back(call.start_ns - previous->end_ns);
     }
@@ -78,7 +83,8 @@ void add_calls(const Timeline& timeline, Latencies& latencies) {
 }  // namespace
 
 std::int64_t quantile_of(std::vector<std::int64_t> values, double share, std::int64_t otherwise) {
-  if (values.empty()) return otherwise;
+  if (values.empty())
+    return otherwise;
   const auto rank = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
   const auto value = values.begin() + rank;
   std::ranges::nth_element(values, value);

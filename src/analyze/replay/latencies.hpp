@@ -16,7 +16,8 @@ namespace rangescope::analyze::replay {
 [[nodiscard]] Latencies latencies_of(const Timeline& timeline, const StreamOrder& order);
 
 /// So large a share of the values is smaller; `otherwise` where there are none.
-[[nodiscard]] std::int64_t quantile_of(std::vector<std::int64_t> values, double share,
+[[nodiscard]] std::int64_t quantile_of(std::vector<std::int64_t> values,
+                                       double share,
                                        std::int64_t otherwise);
 [[nodiscard]] inline std::int64_t median_of(std::vector<std::int64_t> values,
                                             std::int64_t otherwise) {

@@ -57,7 +57,8 @@ Prediction prediction_of(const Outcomes& outcomes, double replay_error) {
 }  // namespace
 
 double Prediction::saves_share() const {
-  if (before_ns <= 0) return 0;
+  if (before_ns <= 0)
+    return 0;
   return saves_ns() / before_ns;
 }
 
@@ -71,19 +72,22 @@ double Predictor::replay_error(std::span<const Span> spans) const {
   return compare(ReplayedClock(untraced_, recorded_times_), spans).error();
 }
 
-Prediction Predictor::predict(std::span<const Span> spans, const Change& change,
+Prediction Predictor::predict(std::span<const Span> spans,
+                              const Change& change,
                               Parameter parameter) const {
   return predict_groups(std::span(&spans, 1), change, parameter).groups.front();
 }
 
-Predictions Predictor::predict_all(std::span<const std::vector<Span>> groups, const Change& change,
+Predictions Predictor::predict_all(std::span<const std::vector<Span>> groups,
+                                   const Change& change,
                                    Parameter parameter) const {
-  return predict_groups(std::vector<std::span<const Span>>(groups.begin(), groups.end()), change,
-                        parameter);
+  return predict_groups(
+      std::vector<std::span<const Span>>(groups.begin(), groups.end()), change, parameter);
 }
 
 Predictions Predictor::predict_groups(std::span<const std::span<const Span>> groups,
-                                      const Change& change, Parameter parameter) const {
+                                      const Change& change,
+                                      Parameter parameter) const {
   const Lengths before = lengths_of(untraced_, untraced_times_, groups);
   const Lengths expected = changed_lengths(untraced_, groups, change, parameter.expected);
   const Lengths low = changed_lengths(untraced_, groups, change, parameter.low);
@@ -96,8 +100,10 @@ Predictions Predictor::predict_groups(std::span<const std::span<const Span>> gro
       prediction_of({before.run_ns, expected.run_ns, low.run_ns, high.run_ns}, run.error());
   const ReplayedClock clock(untraced_, recorded_times_);
   for (std::size_t index = 0; index < groups.size(); ++index) {
-    const Outcomes outcomes = {before.groups_ns[index], expected.groups_ns[index],
-                               low.groups_ns[index], high.groups_ns[index]};
+    const Outcomes outcomes = {before.groups_ns[index],
+                               expected.groups_ns[index],
+                               low.groups_ns[index],
+                               high.groups_ns[index]};
     const double error = compare(clock, groups[index]).error();
     predictions.groups.push_back(prediction_of(outcomes, error));
   }

@@ -48,17 +48,20 @@ class Predictor {
 
   /// The graph that changes are applied to.
   [[nodiscard]] const Graph& graph() const { return untraced_; }
-  [[nodiscard]] Prediction predict(std::span<const Span> spans, const Change& change,
+  [[nodiscard]] Prediction predict(std::span<const Span> spans,
+                                   const Change& change,
                                    Parameter parameter = {}) const;
   /// The same of many groups, by the same three replays.
   [[nodiscard]] Predictions predict_all(std::span<const std::vector<Span>> groups,
-                                        const Change& change, Parameter parameter = {}) const;
+                                        const Change& change,
+                                        Parameter parameter = {}) const;
   /// How far the recording, replayed as it was, is off.
   [[nodiscard]] double replay_error(std::span<const Span> spans) const;
 
  private:
   [[nodiscard]] Predictions predict_groups(std::span<const std::span<const Span>> groups,
-                                           const Change& change, Parameter parameter) const;
+                                           const Change& change,
+                                           Parameter parameter) const;
   [[nodiscard]] Comparison compare_runs() const;
 
   Graph untraced_;  ///< differs from the recorded one in durations only

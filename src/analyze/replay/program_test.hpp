@@ -30,7 +30,8 @@ class Program {
     process_ = builder_.process(1);
     thread_ = builder_.thread(process_, 1);
     const Id device = builder_.device(process_, 0);
-    for (Id stream = 0; stream < streams; ++stream) builder_.stream(process_, device, 7 + stream);
+    for (Id stream = 0; stream < streams; ++stream)
+      builder_.stream(process_, device, 7 + stream);
   }
 
   void compute(std::int64_t ns) { now_ns_ += ns; }
@@ -102,13 +103,15 @@ class Program {
   [[nodiscard]] std::vector<Span> spans(std::string_view name) const {
     std::vector<Span> named;
     for (const auto& [span_name, span] : spans_) {
-      if (span_name == name) named.push_back(span);
+      if (span_name == name)
+        named.push_back(span);
     }
     return named;
   }
   [[nodiscard]] std::int64_t length(std::string_view name) const {
     std::int64_t ns = 0;
-    for (const Span& span : spans(name)) ns += span.end_ns - span.start_ns;
+    for (const Span& span : spans(name))
+      ns += span.end_ns - span.start_ns;
     return ns;
   }
 
@@ -117,7 +120,8 @@ class Program {
     const std::int64_t called_ns = now_ns_;
     now_ns_ += kCall_ns;
     const std::vector<std::int64_t>& ends = ends_[stream];
-    if (ends.size() >= queue_) now_ns_ = std::max(now_ns_, ends[ends.size() - queue_]);
+    if (ends.size() >= queue_)
+      now_ns_ = std::max(now_ns_, ends[ends.size() - queue_]);
     return builder_.launch(thread_, called_ns, now_ns_, kind);
   }
   void event_call(model::EventOperation operation, Id stream) {
@@ -149,13 +153,15 @@ class Program {
 [[nodiscard]] inline std::vector<Id> operations_of(const Graph& graph, Kind kind) {
   std::vector<Id> found;
   for (Id id = 0; id < graph.size(); ++id) {
-    if (graph.operations[id].kind == kind) found.push_back(id);
+    if (graph.operations[id].kind == kind)
+      found.push_back(id);
   }
   return found;
 }
 
 /// The replayed length of all spans of that name.
-[[nodiscard]] inline std::int64_t replayed(const Graph& graph, const Program& program,
+[[nodiscard]] inline std::int64_t replayed(const Graph& graph,
+                                           const Program& program,
                                            std::string_view name) {
   const Times times = replay(graph);
   return static_cast<std::int64_t>(

@@ -30,18 +30,22 @@ class StreamQueue {
   StreamQueue(const Timeline& timeline, const std::vector<Id>& works, std::int64_t call_ns)
       : timeline_(timeline), works_(works) {
     std::vector<std::int64_t> ends;
-    for (const Id work : works) ends.push_back(timeline.works[work].end_ns);
+    for (const Id work : works)
+      ends.push_back(timeline.works[work].end_ns);
     std::ranges::sort(ends);
     const std::int64_t long_ns = std::max(kQueuedCall_ns, kQueuedCallTimes * call_ns);
     for (std::uint32_t position = 0; position < works.size(); ++position) {
       const Id index = timeline.works[works[position]].call;
-      if (index == model::kNone) continue;
+      if (index == model::kNone)
+        continue;
       const Call& call = timeline.calls[index];
-      if (call.blocks || call.first_work != works[position]) continue;
+      if (call.blocks || call.first_work != works[position])
+        continue;
       const auto ended =
           static_cast<std::uint32_t>(std::ranges::upper_bound(ends, call.end_ns) - ends.begin());
       Launching launching{index, position, 0, call.end_ns - call.start_ns >= long_ns};
-      if (position + 1 > ended) launching.under_way = position + 1 - ended;
+      if (position + 1 > ended)
+        launching.under_way = position + 1 - ended;
       launching_.push_back(launching);
     }
   }
@@ -51,21 +55,25 @@ class StreamQueue {
     std::vector<std::uint32_t> under_way;
     for (const Launching& launching : launching_) {
       const bool waited = launching.is_long && launching.under_way >= kLeastDepth;
-      if (waited) under_way.push_back(launching.under_way);
+      if (waited)
+        under_way.push_back(launching.under_way);
     }
-    if (under_way.size() < kLeastCallsUnderWay) return Queues::kNeverFull;
+    if (under_way.size() < kLeastCallsUnderWay)
+      return Queues::kNeverFull;
     const auto middle = under_way.begin() + static_cast<std::ptrdiff_t>(under_way.size() / 2);
     std::ranges::nth_element(under_way, middle);
     const std::uint32_t depth = *middle;
     const auto agrees = [&](std::uint32_t count) { return is_near(count, depth); };
     const auto agreeing = static_cast<std::size_t>(std::ranges::count_if(under_way, agrees));
-    if (2 * agreeing <= under_way.size()) return Queues::kNeverFull;
+    if (2 * agreeing <= under_way.size())
+      return Queues::kNeverFull;
     return depth;
   }
 
   void add_waits(std::uint32_t depth, Queues& queues) const {
     for (const Launching& launching : launching_) {
-      if (launching.position < depth) continue;
+      if (launching.position < depth)
+        continue;
       const Id awaited = works_[launching.position - depth];
       queues.awaited[launching.call] = awaited;
       const bool waited = launching.is_long || ends_within(awaited, launching.call);
@@ -101,10 +109,12 @@ Queues queues_of(const Timeline& timeline, std::size_t streams, std::int64_t cal
     works[timeline.works[work].stream].push_back(work);
   }
   for (std::size_t stream = 0; stream < streams; ++stream) {
-    if (works[stream].size() <= kLeastDepth) continue;
+    if (works[stream].size() <= kLeastDepth)
+      continue;
     const StreamQueue queue(timeline, works[stream], call_ns);
     queues.depth[stream] = queue.depth();
-    if (queues.depth[stream] != Queues::kNeverFull) queue.add_waits(queues.depth[stream], queues);
+    if (queues.depth[stream] != Queues::kNeverFull)
+      queue.add_waits(queues.depth[stream], queues);
   }
   return queues;
 }

@@ -7,10 +7,14 @@ namespace rangescope::analyze::replay {
 namespace {
 
 /// From [from_start, from_end] to the same share of [to_start, to_end].
-std::int64_t interpolate(std::int64_t at, std::int64_t from_start, std::int64_t from_end,
-                         std::int64_t to_start, std::int64_t to_end) {
+std::int64_t interpolate(std::int64_t at,
+                         std::int64_t from_start,
+                         std::int64_t from_end,
+                         std::int64_t to_start,
+                         std::int64_t to_end) {
   const std::int64_t length = from_end - from_start;
-  if (length <= 0) return to_start;
+  if (length <= 0)
+    return to_start;
   const double share = static_cast<double>(at - from_start) / static_cast<double>(length);
   return to_start + std::llround(share * static_cast<double>(to_end - to_start));
 }
@@ -38,7 +42,8 @@ Times replay(const Graph& graph) {
 
 std::int64_t ReplayedClock::moment(Id thread, std::int64_t recorded_ns) const {
   const Id lane = lanes_.lane_of_thread(thread);
-  if (lane == model::kNone) return recorded_ns;
+  if (lane == model::kNone)
+    return recorded_ns;
   const std::span<const Id> operations = lanes_.operations_of(lane);
   const auto start_of = [&](Id id) { return graph_.operations[id].start_ns; };
   const auto next = std::ranges::upper_bound(operations, recorded_ns, {}, start_of);
@@ -49,12 +54,13 @@ std::int64_t ReplayedClock::moment(Id thread, std::int64_t recorded_ns) const {
   const Id id = *(next - 1);
   const Operation& operation = graph_.operations[id];
   if (recorded_ns <= operation.end_ns) {
-    return interpolate(recorded_ns, operation.start_ns, operation.end_ns, times_.start_ns[id],
-                       times_.end_ns[id]);
+    return interpolate(
+        recorded_ns, operation.start_ns, operation.end_ns, times_.start_ns[id], times_.end_ns[id]);
   }
-  if (next == operations.end()) return times_.end_ns[id] + (recorded_ns - operation.end_ns);
-  return interpolate(recorded_ns, operation.end_ns, start_of(*next), times_.end_ns[id],
-                     times_.start_ns[*next]);
+  if (next == operations.end())
+    return times_.end_ns[id] + (recorded_ns - operation.end_ns);
+  return interpolate(
+      recorded_ns, operation.end_ns, start_of(*next), times_.end_ns[id], times_.start_ns[*next]);
 }
 
 std::int64_t ReplayedClock::length(const Span& span) const {
@@ -62,7 +68,8 @@ std::int64_t ReplayedClock::length(const Span& span) const {
 }
 
 double Comparison::error() const {
-  if (recorded_ns <= 0) return 0;
+  if (recorded_ns <= 0)
+    return 0;
   return std::abs(replayed_ns - recorded_ns) / recorded_ns;
 }
 

@@ -33,7 +33,8 @@ std::vector<Enqueued> enqueued_works(const Timeline& timeline) {
 
 class EventJoins {
  public:
-  EventJoins(const model::Session& session, const Timeline& timeline,
+  EventJoins(const model::Session& session,
+             const Timeline& timeline,
              const std::vector<Enqueued>& enqueued)
       : session_(session), timeline_(timeline) {
     works_of_stream_.resize(session.streams.size());
@@ -49,7 +50,8 @@ class EventJoins {
       const Event event{session_.threads[launch.thread].process, call->event};
       switch (call->operation) {
         case model::EventOperation::kRecord:
-          if (call->stream != model::kNone) reached_[event] = reached(call->stream, launch);
+          if (call->stream != model::kNone)
+            reached_[event] = reached(call->stream, launch);
           break;
         case model::EventOperation::kStreamWait: stream_waits(*call, launch, event, pairs); break;
         case model::EventOperation::kSynchronize:
@@ -72,7 +74,8 @@ class EventJoins {
   [[nodiscard]] std::vector<const model::EventCall*> calls_by_time() const {
     std::vector<const model::EventCall*> calls;
     for (const model::EventCall& call : session_.event_calls) {
-      if (call.launch != model::kNone) calls.push_back(&call);
+      if (call.launch != model::kNone)
+        calls.push_back(&call);
     }
     std::ranges::stable_sort(calls, {}, [this](const model::EventCall* call) {
       return session_.launches[call->launch].start_ns;
@@ -90,7 +93,8 @@ class EventJoins {
   /// Of the nodes of a CUDA graph the one that ended last.
   [[nodiscard]] Id last_ended(Id work) const {
     const Id call = timeline_.works[work].call;
-    if (call == model::kNone) return work;
+    if (call == model::kNone)
+      return work;
     const Id last_work = timeline_.calls[call].last_work;
     const bool is_in_stream = timeline_.works[last_work].stream == timeline_.works[work].stream;
     return is_in_stream ? last_work : work;
@@ -101,17 +105,22 @@ class EventJoins {
   [[nodiscard]] std::vector<Id> reached(Id stream, const model::Launch& launch) const {
     const std::size_t next = position(stream, launch);
     std::vector<Id> works;
-    if (next > 0) works.push_back(last_ended(works_of_stream_[stream][next - 1].work));
+    if (next > 0)
+      works.push_back(last_ended(works_of_stream_[stream][next - 1].work));
     for (const Pending& pending : pending_[stream]) {
-      if (pending.position == next) works.push_back(pending.work);
+      if (pending.position == next)
+        works.push_back(pending.work);
     }
     return works;
   }
 
-  void stream_waits(const model::EventCall& call, const model::Launch& launch, const Event& event,
+  void stream_waits(const model::EventCall& call,
+                    const model::Launch& launch,
+                    const Event& event,
                     std::vector<Pair>& pairs) {
     const auto found = reached_.find(event);
-    if (found == reached_.end() || call.stream == model::kNone) return;
+    if (found == reached_.end() || call.stream == model::kNone)
+      return;
     const std::size_t next = position(call.stream, launch);
     std::vector<Pending>& pending = pending_[call.stream];
     std::erase_if(pending, [&](const Pending& entry) { return entry.position != next; });
@@ -119,9 +128,11 @@ class EventJoins {
     for (const Id work : found->second) {
       const bool is_own = timeline_.works[work].stream == call.stream;
       const bool is_known = std::ranges::find(pending, work, &Pending::work) != pending.end();
-      if (is_own || is_known) continue;
+      if (is_own || is_known)
+        continue;
       pending.push_back({next, work});
-      if (next < works.size()) pairs.emplace_back(works[next].work, work);
+      if (next < works.size())
+        pairs.emplace_back(works[next].work, work);
     }
   }
 
@@ -174,7 +185,8 @@ class LegacyJoins {
       pairs.emplace_back(work, context.latest_legacy);
       state.follows_legacy = context.latest_legacy;
     }
-    if (!state.is_busy) context.busy.push_back(stream);
+    if (!state.is_busy)
+      context.busy.push_back(stream);
     state.is_busy = true;
     state.latest = work;
   }
@@ -195,11 +207,13 @@ bool has_blocking_streams(const model::Session& session) {
 StreamJoins::StreamJoins(const model::Session& session, const Timeline& timeline)
     : first_(timeline.works.size() + 1) {
   const bool has_legacy_order = has_blocking_streams(session);
-  if (session.event_calls.empty() && !has_legacy_order) return;
+  if (session.event_calls.empty() && !has_legacy_order)
+    return;
   const std::vector<Enqueued> enqueued = enqueued_works(timeline);
   std::vector<Pair> pairs;
   EventJoins(session, timeline, enqueued).run(pairs, awaited_);
-  if (has_legacy_order) LegacyJoins(session, timeline).run(enqueued, pairs);
+  if (has_legacy_order)
+    LegacyJoins(session, timeline).run(enqueued, pairs);
 
   std::ranges::sort(pairs);
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
@@ -208,7 +222,8 @@ StreamJoins::StreamJoins(const model::Session& session, const Timeline& timeline
     ++first_[work + 1];
     before_.push_back(comes_before);
   }
-  for (std::size_t work = 0; work + 1 < first_.size(); ++work) first_[work + 1] += first_[work];
+  for (std::size_t work = 0; work + 1 < first_.size(); ++work)
+    first_[work + 1] += first_[work];
 }
 
 std::span<const Id> StreamJoins::before(Id work) const {

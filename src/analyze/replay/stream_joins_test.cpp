@@ -44,7 +44,8 @@ TEST(StreamJoins, WorkComesAfterTheEventThatItsStreamWaitedFor) {
   for (Id work = 0; work < timeline.works.size(); ++work) {
     const bool is_copy = timeline.works[work].kind == Kind::kCopy;
     EXPECT_EQ(works_before(joins, work), is_copy ? std::vector<Id>{} : std::vector<Id>{copy});
-    if (is_copy) copy = work;
+    if (is_copy)
+      copy = work;
   }
 }
 

@@ -25,7 +25,8 @@ Call call_of(const model::Launch& launch, Id index, const model::Strings& string
   Call call;
   call.start_ns = launch.start_ns;
   call.end_ns = launch.end_ns;
-  if (launch.end_ns == model::kOpen) call.end_ns = launch.start_ns;
+  if (launch.end_ns == model::kOpen)
+    call.end_ns = launch.start_ns;
   call.thread = launch.thread;
   call.launch = index;
   call.synchronizes =
@@ -40,11 +41,14 @@ std::vector<Call> calls_by_thread(const model::Session& session) {
     calls.push_back(call_of(session.launches[launch], launch, session.strings));
   }
   const auto before = [](const Call& a, const Call& b) {
-    if (a.thread != b.thread) return a.thread < b.thread;
-    if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+    if (a.thread != b.thread)
+      return a.thread < b.thread;
+    if (a.start_ns != b.start_ns)
+      return a.start_ns < b.start_ns;
     return a.end_ns > b.end_ns;
   };
-  if (!std::ranges::is_sorted(calls, before)) std::ranges::stable_sort(calls, before);
+  if (!std::ranges::is_sorted(calls, before))
+    std::ranges::stable_sort(calls, before);
   return calls;
 }
 
@@ -68,18 +72,22 @@ std::vector<Id> drop_nested(std::vector<Call>& calls) {
 }
 
 template <class Item>
-void append_works(const std::vector<Item>& items, Kind kind, const std::vector<Id>& call_of_launch,
+void append_works(const std::vector<Item>& items,
+                  Kind kind,
+                  const std::vector<Id>& call_of_launch,
                   std::vector<Work>& works) {
   for (Id index = 0; index < items.size(); ++index) {
     const Item& item = items[index];
     Work work;
     work.start_ns = item.start_ns;
     work.end_ns = std::max(item.start_ns, item.end_ns);
-    if (item.launch != model::kNone) work.call = call_of_launch[item.launch];
+    if (item.launch != model::kNone)
+      work.call = call_of_launch[item.launch];
     work.stream = item.stream;
     work.source = index;
     work.kind = kind;
-    if constexpr (requires { item.graph_node; }) work.in_graph = item.graph_node != model::kNone;
+    if constexpr (requires { item.graph_node; })
+      work.in_graph = item.graph_node != model::kNone;
     works.push_back(work);
   }
 }
@@ -100,18 +108,21 @@ std::vector<Work> works_by_start(const model::Session& session,
 void link_calls(Timeline& timeline) {
   for (Id index = 0; index < timeline.works.size(); ++index) {
     const Work& work = timeline.works[index];
-    if (work.call == model::kNone) continue;
+    if (work.call == model::kNone)
+      continue;
     Call& call = timeline.calls[work.call];
     if (!call.launched()) {
       call.first_work = index;
       call.last_work = index;
     }
-    if (work.end_ns > timeline.works[call.last_work].end_ns) call.last_work = index;
+    if (work.end_ns > timeline.works[call.last_work].end_ns)
+      call.last_work = index;
   }
 }
 
 bool work_lies_inside(const Timeline& timeline, const Call& call) {
-  if (!call.launched()) return false;
+  if (!call.launched())
+    return false;
   const std::int64_t first_ns = timeline.works[call.first_work].start_ns;
   const std::int64_t last_ns = timeline.works[call.last_work].end_ns;
   const auto allowed_ns =
@@ -129,12 +140,15 @@ struct Blocking {
 
 /// Asynchronous copies between pinned memory and a GPU, or on GPUs: a short one may lie inside its
 /// call, but that does not wait for it.
-bool is_asynchronous_copy(const model::Session& session, const Timeline& timeline,
+bool is_asynchronous_copy(const model::Session& session,
+                          const Timeline& timeline,
                           const Call& call) {
   const Work& work = timeline.works[call.first_work];
-  if (work.kind != Kind::kCopy) return false;
+  if (work.kind != Kind::kCopy)
+    return false;
   const std::string_view api = session.strings.view(session.launches[call.launch].name);
-  if (api.find("Async") == std::string_view::npos) return false;
+  if (api.find("Async") == std::string_view::npos)
+    return false;
   const model::Copy& copy = session.copies[work.source];
   const bool is_known =
       copy.source != model::MemoryKind::kUnknown && copy.destination != model::MemoryKind::kUnknown;
@@ -145,14 +159,18 @@ bool is_asynchronous_copy(const model::Session& session, const Timeline& timelin
 void find_blocking(const model::Session& session, Timeline& timeline) {
   std::unordered_map<model::StringId, Blocking> by_api;
   for (const Call& call : timeline.calls) {
-    if (!call.launched()) continue;
+    if (!call.launched())
+      continue;
     Blocking& api = by_api[session.launches[call.launch].name];
     ++api.launching;
-    if (work_lies_inside(timeline, call)) ++api.inside;
+    if (work_lies_inside(timeline, call))
+      ++api.inside;
   }
   for (Call& call : timeline.calls) {
-    if (!work_lies_inside(timeline, call)) continue;
-    if (is_asynchronous_copy(session, timeline, call)) continue;
+    if (!work_lies_inside(timeline, call))
+      continue;
+    if (is_asynchronous_copy(session, timeline, call))
+      continue;
     const model::Launch& launch = session.launches[call.launch];
     call.blocks = launch.kind == model::LaunchKind::kCopy || by_api[launch.name].always();
   }

@@ -10,7 +10,8 @@ namespace {
 
 /// The mean of a share, or an amount a second, over the samples that end within `ns` of the last
 /// one.
-std::optional<double> latest(const model::SampleStream& stream, const std::string& name,
+std::optional<double> latest(const model::SampleStream& stream,
+                             const std::string& name,
                              std::int64_t ns) {
   for (const model::SampledMetric& metric : stream.metrics) {
     if (metric.name != name || metric.values.size() != stream.end_ns.size() ||
@@ -22,11 +23,13 @@ std::optional<double> latest(const model::SampleStream& stream, const std::strin
          i-- > 0 && stream.end_ns.back() - stream.end_ns[i] < ns;) {
       const auto value = static_cast<double>(metric.values[i]);
       const auto length = static_cast<double>(stream.end_ns[i] - stream.start_ns[i]);
-      if (std::isnan(value) || length <= 0) continue;
+      if (std::isnan(value) || length <= 0)
+        continue;
       sum += amount ? value * 1e9 : value * length;
       covered_ns += length;
     }
-    if (covered_ns > 0) return sum / covered_ns;
+    if (covered_ns > 0)
+      return sum / covered_ns;
   }
   return std::nullopt;
 }
@@ -41,14 +44,19 @@ std::vector<LatestSamples> latest_samples(const model::Session& session, std::in
                                 : base::printable(stream.name.empty() ? stream.uuid : stream.name);
     LatestSamples& one = gpus[gpu];
     one.gpu = gpu;
-    if (const auto value = latest(stream, "dram_throughput", ns)) one.dram = value;
-    if (const auto value = latest(stream, "sm_active", ns)) one.sm = value;
-    if (const auto value = latest(stream, "tensor_active", ns)) one.tensor = value;
-    if (const auto value = latest(stream, "energy", ns)) one.watts = value;
+    if (const auto value = latest(stream, "dram_throughput", ns))
+      one.dram = value;
+    if (const auto value = latest(stream, "sm_active", ns))
+      one.sm = value;
+    if (const auto value = latest(stream, "tensor_active", ns))
+      one.tensor = value;
+    if (const auto value = latest(stream, "energy", ns))
+      one.watts = value;
   }
   std::vector<LatestSamples> out;
   for (auto& [gpu, one] : gpus)
-    if (one.dram || one.sm || one.tensor || one.watts) out.push_back(std::move(one));
+    if (one.dram || one.sm || one.tensor || one.watts)
+      out.push_back(std::move(one));
   return out;
 }
 

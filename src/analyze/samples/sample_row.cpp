@@ -32,7 +32,9 @@ bool adds(SampleKind kind) {
   return kind == SampleKind::kAmount || kind == SampleKind::kShare;
 }
 
-model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns,
+model::Metric sampled_metric(const SampledRow& row,
+                             double per,
+                             double busy_ns,
                              std::string_view of) {
   model::Metric out;
   out.unit = row.unit;
@@ -40,7 +42,9 @@ model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns,
   out.rounds = std::llround(row.sampled_ns / row.interval_ns);
   if (row.sampled_ns < kLeastSamples * row.interval_ns) {
     out.absent = fmt::format("too short to sample: {} in {}, sampled every {}",
-                             base::format_ns(row.sampled_ns), of, base::format_ns(row.interval_ns));
+                             base::format_ns(row.sampled_ns),
+                             of,
+                             base::format_ns(row.interval_ns));
     return out;
   }
   const double covered = row.total_ns > 0 ? row.sampled_ns / row.total_ns : 0;
@@ -70,12 +74,13 @@ model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns,
           out.min > 1
               ? fmt::format("counted for {:.0f} % of its time, including time without its own work",
                             out.value * 100)
-              : fmt::format("samples bound it only to {:.3g} to {:.3g} {}", out.min, out.max,
-                            out.unit);
+              : fmt::format(
+                    "samples bound it only to {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
       out.value = 0;
       return out;
     }
-    for (double* bounded : {&out.value, &out.min, &out.max}) *bounded = std::min(*bounded, 1.0);
+    for (double* bounded : {&out.value, &out.min, &out.max})
+      *bounded = std::min(*bounded, 1.0);
   }
   const bool small =
       row.kind == SampleKind::kShare && wide < 0.02;  // two points of a share are no riddle
@@ -107,15 +112,19 @@ model::SampledDevice describe_stream(const SampleStream& stream, model::Report& 
   for (std::size_t s = 0; s < stream.start_ns.size(); ++s) {
     device.sampled_ns += static_cast<double>(stream.end_ns[s] - stream.start_ns[s]);
     const std::int64_t gap = s == 0 ? 0 : stream.start_ns[s] - stream.end_ns[s - 1];
-    if (gap <= stream.interval_ns / 100) continue;
+    if (gap <= stream.interval_ns / 100)
+      continue;
     ++gaps;
     device.gaps_ns += static_cast<double>(gap);
   }
   if (gaps > 0)
     report.losses.push_back(
-        {"sample_gaps", gaps,
+        {"sample_gaps",
+         gaps,
          fmt::format("{} between samples of {}, {} in all: sampled values cover the rest.",
-                     base::counted(gaps, "gap"), stream.name, base::format_ns(device.gaps_ns))});
+                     base::counted(gaps, "gap"),
+                     stream.name,
+                     base::format_ns(device.gaps_ns))});
   return device;
 }
 

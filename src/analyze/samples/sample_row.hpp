@@ -38,7 +38,9 @@ struct SampledRow {
 /// The metric of a row: absent, with the reason, where it rests on too little. `per`: occurrences
 /// or calls; `busy_ns`: time that shares are of, where work overlaps; `of`: what was sampled, "GPU
 /// work".
-[[nodiscard]] model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns,
+[[nodiscard]] model::Metric sampled_metric(const SampledRow& row,
+                                           double per,
+                                           double busy_ns,
                                            std::string_view of);
 
 /// The column of the device's activity; number of metrics where there is none.

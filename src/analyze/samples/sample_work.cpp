@@ -22,7 +22,8 @@ class Kinds {
  public:
   std::uint32_t of(std::uint64_t key, std::uint32_t name, std::int64_t length) {
     const auto [at, added] = known_.emplace(key, static_cast<std::uint32_t>(list.size()));
-    if (added) list.push_back({name, 0, 0, 0});
+    if (added)
+      list.push_back({name, 0, 0, 0});
     ++list[at->second].calls;
     list[at->second].total_ns += static_cast<double>(length);
     list[at->second].squares_ns2 += static_cast<double>(length) * static_cast<double>(length);
@@ -36,29 +37,36 @@ class Kinds {
 
 }  // namespace
 
-SampledWork work_of_card(const model::Session& session, const Contexts& contexts, const Sets& sets,
-                         const KernelGroups& groups, const std::vector<std::uint32_t>& card_of,
-                         std::uint32_t card, std::size_t most_kinds) {
+SampledWork work_of_card(const model::Session& session,
+                         const Contexts& contexts,
+                         const Sets& sets,
+                         const KernelGroups& groups,
+                         const std::vector<std::uint32_t>& card_of,
+                         std::uint32_t card,
+                         std::size_t most_kinds) {
   SampledWork out;
   Kinds kinds;
   const auto on_card = [&](std::uint32_t stream) {
     return stream < card_of.size() && card_of[stream] == card;
   };
   const auto nowhere = static_cast<std::uint32_t>(sets.size());
-  const auto set_of = [&](const std::vector<std::uint32_t>& of_item, std::size_t i,
-                          const auto& item) {
-    if (!launched(session, item.launch, item.stream)) return Sets::kNoLaunch;
-    return sets.of_context[context_of(session, contexts, of_item, i, item.launch, item.stream)];
-  };
+  const auto set_of =
+      [&](const std::vector<std::uint32_t>& of_item, std::size_t i, const auto& item) {
+        if (!launched(session, item.launch, item.stream))
+          return Sets::kNoLaunch;
+        return sets.of_context[context_of(session, contexts, of_item, i, item.launch, item.stream)];
+      };
   const auto add = [&](const auto& item, std::uint64_t key, std::uint32_t name, std::uint32_t set) {
     const std::int64_t length = length_ns(item.start_ns, item.end_ns);
-    if (length <= 0) return;
+    if (length <= 0)
+      return;
     out.pieces.push_back(
         {item.start_ns, item.start_ns + length, kinds.of(key, name, length), set, 1});
   };
   for (std::size_t k = 0; k < session.kernels.size(); ++k) {
     const model::Kernel& kernel = session.kernels[k];
-    if (!on_card(kernel.stream)) continue;
+    if (!on_card(kernel.stream))
+      continue;
     const std::uint32_t g = groups.of_kernel[k];
     if (g == kNone) {
       add(kernel, key_of(What::kForeignKernel, kernel.name, kernel.shape), kNone, nowhere);
@@ -71,7 +79,8 @@ SampledWork work_of_card(const model::Session& session, const Contexts& contexts
     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns < b.end_ns;
   };
   const auto in_order = [&](auto from, auto to) {
-    if (!std::is_sorted(from, to, earlier)) std::stable_sort(from, to, earlier);
+    if (!std::is_sorted(from, to, earlier))
+      std::stable_sort(from, to, earlier);
   };
   in_order(out.pieces.begin(), out.pieces.end());
   for (const SampledPiece& piece : out.pieces) {
@@ -84,7 +93,9 @@ SampledWork work_of_card(const model::Session& session, const Contexts& contexts
   for (std::size_t i = 0; i < session.copies.size(); ++i) {
     const model::Copy& copy = session.copies[i];
     if (on_card(copy.stream))
-      add(copy, key_of(What::kCopy, static_cast<std::uint64_t>(copy.kind), 0), kNone,
+      add(copy,
+          key_of(What::kCopy, static_cast<std::uint64_t>(copy.kind), 0),
+          kNone,
           set_of(contexts.of_copy, i, copy));
   }
   for (std::size_t i = 0; i < session.memsets.size(); ++i) {
@@ -122,7 +133,8 @@ SampledWork work_of_card(const model::Session& session, const Contexts& contexts
       }
     }
     kinds.list = std::move(kept);
-    for (SampledPiece& piece : out.pieces) piece.kind = place[piece.kind];
+    for (SampledPiece& piece : out.pieces)
+      piece.kind = place[piece.kind];
   }
   out.kinds = std::move(kinds.list);
   for (SampledPiece& piece : out.pieces) {

@@ -34,9 +34,12 @@ struct SampledWork {
       kernels;  ///< when kernels ran: copies leave the SMs idle
 };
 
-[[nodiscard]] SampledWork work_of_card(const model::Session& session, const Contexts& contexts,
-                                       const Sets& sets, const KernelGroups& groups,
+[[nodiscard]] SampledWork work_of_card(const model::Session& session,
+                                       const Contexts& contexts,
+                                       const Sets& sets,
+                                       const KernelGroups& groups,
                                        const std::vector<std::uint32_t>& card_of,
-                                       std::uint32_t card, std::size_t most_kinds);
+                                       std::uint32_t card,
+                                       std::size_t most_kinds);
 
 }  // namespace rangescope::analyze

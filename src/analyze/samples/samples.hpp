@@ -32,7 +32,10 @@ void derive_samples(model::Session& session, std::span<const model::MetricGroup>
 
 /// Metrics with source "sampled" of the report's regions and kernels, Report::sampled, and losses:
 /// gaps, other processes. Metrics that were measured otherwise stay.
-void add_samples(const model::Session& session, const Contexts& contexts, const Sets& sets,
-                 const KernelGroups& groups, model::Report& report);
+void add_samples(const model::Session& session,
+                 const Contexts& contexts,
+                 const Sets& sets,
+                 const KernelGroups& groups,
+                 model::Report& report);
 
 }  // namespace rangescope::analyze

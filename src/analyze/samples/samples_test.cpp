@@ -52,7 +52,8 @@ class Program {
       now += std::int64_t(random() % 60) * kUs;
     }
     end_ = now + 50'000 * kUs;
-    std::stable_sort(built.session.ranges.begin(), built.session.ranges.end(),
+    std::stable_sort(built.session.ranges.begin(),
+                     built.session.ranges.end(),
                      [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
   }
 
@@ -72,7 +73,8 @@ class Program {
       double busy = 0, moved = 0;
       for (const Executed& each : executed_) {
         const auto both = double(std::min(each.end, from + kSample) - std::max(each.start, from));
-        if (both <= 0) continue;
+        if (both <= 0)
+          continue;
         busy += both;
         moved += each.bytes * both / double(each.end - each.start);
       }
@@ -94,8 +96,8 @@ class Program {
   testing::SessionBuilder built;
 
  private:
-  void kernel(const char* name, std::int64_t start, std::int64_t length, double bytes,
-              std::int64_t& now) {
+  void kernel(
+      const char* name, std::int64_t start, std::int64_t length, double bytes, std::int64_t& now) {
     built.kernel(built.launch(thread_, start - 1, start), name, start, start + length, stream_);
     executed_.push_back({start, start + length, bytes});
     now = start + length + kUs;
@@ -108,16 +110,19 @@ class Program {
 const model::Metric& bytes_of(const model::Report& report, const char* name) {
   static const model::Metric none;
   for (const model::Region& region : report.regions)
-    if (region.path.back() == name) return region.metrics.at("dram__bytes_read.sum");
+    if (region.path.back() == name)
+      return region.metrics.at("dram__bytes_read.sum");
   for (const model::KernelRow& row : report.kernels)
-    if (row.name == name) return row.metrics.at("dram__bytes_read.sum");
+    if (row.name == name)
+      return row.metrics.at("dram__bytes_read.sum");
   ADD_FAILURE() << name;
   return none;
 }
 
 bool lost(const model::Report& report, const std::string& kind) {
-  return std::any_of(report.losses.begin(), report.losses.end(),
-                     [&](const auto& loss) { return loss.kind.id() == kind; });
+  return std::any_of(report.losses.begin(), report.losses.end(), [&](const auto& loss) {
+    return loss.kind.id() == kind;
+  });
 }
 
 TEST(AddSamples, BytesOfKernelsAFifthOfASampleAndOfTheirRanges) {
@@ -158,9 +163,11 @@ TEST(AddSamples, GapsAreToldAndDoNotLowerValues) {
   model::SampleStream thin = stream;
   thin.start_ns.clear();
   thin.end_ns.clear();
-  for (auto& metric : thin.metrics) metric.values.clear();
+  for (auto& metric : thin.metrics)
+    metric.values.clear();
   for (std::size_t s = 0; s < stream.start_ns.size(); ++s) {
-    if (s % 10 == 3) continue;
+    if (s % 10 == 3)
+      continue;
     thin.start_ns.push_back(stream.start_ns[s]);
     thin.end_ns.push_back(stream.end_ns[s]);
     for (std::size_t m = 0; m < thin.metrics.size(); ++m)
@@ -176,7 +183,8 @@ TEST(AddSamples, GapsAreToldAndDoNotLowerValues) {
 TEST(AddSamples, TooShortIsAbsent) {
   Program program;
   program.built.range(0, "blink", 10 * kUs, 14 * kUs);
-  std::rotate(program.built.session.ranges.rbegin(), program.built.session.ranges.rbegin() + 1,
+  std::rotate(program.built.session.ranges.rbegin(),
+              program.built.session.ranges.rbegin() + 1,
               program.built.session.ranges.rend());
   program.built.kernel(program.built.launch(0, 11 * kUs, 12 * kUs), "once", 12 * kUs, 13 * kUs);
   program.sample();

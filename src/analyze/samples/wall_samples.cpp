@@ -44,11 +44,13 @@ class Summed {
         static_cast<std::size_t>(std::upper_bound(end_.begin(), end_.end(), from) - end_.begin());
     const auto last = static_cast<std::size_t>(std::lower_bound(start_.begin(), start_.end(), to) -
                                                start_.begin());
-    if (first >= last) return;
+    if (first >= last)
+      return;
     SamplePart part;
     double sampled = 0;
     const auto cut = [&](std::size_t s) {
-      if (!known(m, s)) return;
+      if (!known(m, s))
+        return;
       const double inside =
           static_cast<double>(std::min(to, end_[s]) - std::max(from, start_[s])) / length(s);
       part.amount += inside * amount(m, s);
@@ -63,7 +65,8 @@ class Summed {
     }
     if (stream_.metrics[m].kind == SampleKind::kMax)
       for (std::size_t s = first; s < last; ++s)
-        if (known(m, s)) part.largest = std::max(part.largest, value(m, s));
+        if (known(m, s))
+          part.largest = std::max(part.largest, value(m, s));
     part.weight = sampled;
     part.edges = kCounterError * part.amount;
     if (stream_.other_clock && known(m, first) && known(m, last - 1))
@@ -78,7 +81,8 @@ class Summed {
     std::size_t s = 0;
     for (const auto& [from, to] : spans)
       for (; column < sums_.size() && s < start_.size() && start_[s] < to; ++s)
-        if (end_[s] > from && value(column, s) > kOtherActive) return true;
+        if (end_[s] > from && value(column, s) > kOtherActive)
+          return true;
     return false;
   }
 
@@ -93,7 +97,8 @@ class Summed {
     return !std::isnan(stream_.metrics[m].values[s]);
   }
   [[nodiscard]] double amount(std::size_t m, std::size_t s) const {
-    if (!known(m, s)) return 0;
+    if (!known(m, s))
+      return 0;
     return stream_.metrics[m].kind == SampleKind::kAmount ? value(m, s) : value(m, s) * length(s);
   }
 
@@ -107,7 +112,8 @@ class Summed {
 Spans open_time(const model::Session& session, const Tree& tree) {
   Spans spans;
   for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
-    if (tree.range_of[o] == kNone || tree.parent[o] != kNone) continue;
+    if (tree.range_of[o] == kNone || tree.parent[o] != kNone)
+      continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     if (const std::int64_t end = std::min(range.end_ns, session.end_ns); end > range.start_ns)
       spans.emplace_back(range.start_ns, end);
@@ -120,8 +126,9 @@ Spans open_time(const model::Session& session, const Tree& tree) {
 
 bool is_light(const model::Session& session) {
   return !has_gpu_work(session) &&
-         std::any_of(session.sources.begin(), session.sources.end(),
-                     [](const auto& source) { return source.schema.ends_with(", light"); });
+         std::any_of(session.sources.begin(), session.sources.end(), [](const auto& source) {
+           return source.schema.ends_with(", light");
+         });
 }
 
 void add_wall_samples(const Regions& regions, model::Report& report) {
@@ -145,7 +152,8 @@ void add_wall_samples(const Regions& regions, model::Report& report) {
           const auto at = static_cast<std::size_t>(&other - streams.data());
           return used[at] != 0 && !stream.uuid.empty() && session.samples[at].uuid == stream.uuid;
         });
-    if (!ours || stream.start_ns.empty()) continue;
+    if (!ours || stream.start_ns.empty())
+      continue;
     model::SampledDevice device = describe_stream(stream, report);
     device.stream = static_cast<std::uint32_t>(i);
     device.offset_ns = stream.other_clock ? stream.offset_ns : 0;
@@ -155,12 +163,17 @@ void add_wall_samples(const Regions& regions, model::Report& report) {
     for (std::size_t m = 0; m < stream.metrics.size(); ++m) {
       const model::SampledMetric& metric = stream.metrics[m];
       SampledRow inside;
-      for (const Span& span : open) streams[i].add(m, span, inside);
+      for (const Span& span : open)
+        streams[i].add(m, span, inside);
       device.busy_ns = m == activity_column(stream) ? streams[i].total(m) : device.busy_ns;
       if (adds(metric.kind))
-        device.sums.push_back({metric.name, metric.unit, metric.kind == SampleKind::kShare,
-                               streams[i].total(m), inside.part.amount,
-                               streams[i].total(m) - inside.part.amount, 0});
+        device.sums.push_back({metric.name,
+                               metric.unit,
+                               metric.kind == SampleKind::kShare,
+                               streams[i].total(m),
+                               inside.part.amount,
+                               streams[i].total(m) - inside.part.amount,
+                               0});
       for (std::size_t r = 0; r < count; ++r) {
         SampledRow& row = rows[r][metric.name];
         row.kind = metric.kind;
@@ -176,7 +189,8 @@ void add_wall_samples(const Regions& regions, model::Report& report) {
   for (std::size_t r = 0; r < count; ++r) {
     model::Region& region = report.regions[r];
     for (const auto& [name, row] : rows[r]) {
-      if (region.occurrences == 0 || region.metrics.contains(name)) continue;
+      if (region.occurrences == 0 || region.metrics.contains(name))
+        continue;
       model::Metric metric =
           sampled_metric(row, static_cast<double>(region.occurrences), row.total_ns, "wall time");
       metric.source = "sampled over wall time";

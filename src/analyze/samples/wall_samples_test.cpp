@@ -56,15 +56,17 @@ struct Light : SessionBuilder {
 
 const model::Region& named(const model::Report& report, const std::string& name) {
   for (const model::Region& region : report.regions)
-    if (!region.process && region.path.back() == name) return region;
+    if (!region.process && region.path.back() == name)
+      return region;
   static const model::Region kNone;
   ADD_FAILURE() << "no region " << name;
   return kNone;
 }
 
 bool notes(const model::Report& report, const std::string& text) {
-  return std::any_of(report.notes.begin(), report.notes.end(),
-                     [&](const std::string& note) { return note.find(text) != note.npos; });
+  return std::any_of(report.notes.begin(), report.notes.end(), [&](const std::string& note) {
+    return note.find(text) != note.npos;
+  });
 }
 
 TEST(WallSamples, ARangeHasWhatTheDeviceDidWhileItWasOpen) {
@@ -85,7 +87,8 @@ TEST(WallSamples, ARangeHasWhatTheDeviceDidWhileItWasOpen) {
   EXPECT_DOUBLE_EQ(energy.in_ranges + energy.outside + energy.idle, energy.total);
   EXPECT_TRUE(notes(report, "kernels, copies and CUDA calls were not recorded"));
   const auto column = [&](const char* name) {
-    return std::any_of(report.metric_columns.begin(), report.metric_columns.end(),
+    return std::any_of(report.metric_columns.begin(),
+                       report.metric_columns.end(),
                        [&](const auto& each) { return each.name == name; });
   };
   EXPECT_TRUE(column("gpu_active"));

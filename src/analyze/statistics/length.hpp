@@ -11,7 +11,8 @@ using model::kOpen;
 
 /// end - start, 0 for what ends before it starts; no overflow whatever the input.
 [[nodiscard]] constexpr std::int64_t length_ns(std::int64_t start, std::int64_t end) {
-  if (end <= start) return 0;
+  if (end <= start)
+    return 0;
   const auto length = static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(start);
   return length > static_cast<std::uint64_t>(kOpen) ? kOpen : static_cast<std::int64_t>(length);
 }

@@ -28,7 +28,8 @@ NonNegative solve_nonnegative(const Gram& gram, const std::vector<double>& b) {
   for (int round = 0; round < kMostRounds; ++round) {
     chosen.clear();
     for (std::size_t i = 0; i < n; ++i)
-      if (passive[i] != 0) chosen.push_back(static_cast<Index>(i));
+      if (passive[i] != 0)
+        chosen.push_back(static_cast<Index>(i));
     const auto size = static_cast<Index>(chosen.size());
     Vector right(size);
     for (Index i = 0; i < size; ++i)
@@ -47,19 +48,23 @@ NonNegative solve_nonnegative(const Gram& gram, const std::vector<double>& b) {
       if (passive[i] != 0 ? out.x[i] < 0 : slope[static_cast<Index>(i)] < -scale)
         wrong.push_back(i);
     }
-    if (wrong.empty()) break;
+    if (wrong.empty())
+      break;
     if (wrong.size() < fewest) {
       fewest = wrong.size();
       full = kFullExchanges;
     } else if (--full < 0) {
       wrong = {wrong.back()};  // the one with the largest index: this always ends (Murty)
     }
-    for (const std::size_t i : wrong) passive[i] = passive[i] != 0 ? 0 : 1;
+    for (const std::size_t i : wrong)
+      passive[i] = passive[i] != 0 ? 0 : 1;
   }
-  for (double& x : out.x) x = std::max(x, 0.0);
+  for (double& x : out.x)
+    x = std::max(x, 0.0);
   const auto size = static_cast<Index>(chosen.size());
   const Matrix inverse = factor.solve(Matrix::Identity(size, size));
-  for (std::size_t i = 0; i < n; ++i) out.variance[i] = 1 / gram.at(i, i);
+  for (std::size_t i = 0; i < n; ++i)
+    out.variance[i] = 1 / gram.at(i, i);
   for (Index i = 0; i < size; ++i)
     out.variance[static_cast<std::size_t>(chosen[static_cast<std::size_t>(i)])] = inverse(i, i);
   return out;

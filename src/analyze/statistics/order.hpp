@@ -32,9 +32,11 @@ Buckets bucket_sort(std::size_t n, std::size_t buckets, BucketOf bucket_of) {
   Buckets out;
   out.begin.assign(buckets + 1, 0);
   for (std::size_t i = 0; i < n; ++i) {
-    if (const std::size_t b = bucket_of(i); b < buckets) ++out.begin[b + 1];
+    if (const std::size_t b = bucket_of(i); b < buckets)
+      ++out.begin[b + 1];
   }
-  for (std::size_t b = 0; b < buckets; ++b) out.begin[b + 1] += out.begin[b];
+  for (std::size_t b = 0; b < buckets; ++b)
+    out.begin[b + 1] += out.begin[b];
   out.items.resize(out.begin[buckets]);
   std::vector<std::size_t> next(out.begin.begin(), out.begin.end() - 1);
   for (std::size_t i = 0; i < n; ++i) {
@@ -49,8 +51,8 @@ template <class SizeOf>
 [[nodiscard]] std::vector<std::uint32_t> largest_first(std::size_t n, SizeOf size_of) {
   std::vector<std::uint32_t> order(n);
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](auto a, auto b) { return size_of(a) > size_of(b); });
+  std::stable_sort(
+      order.begin(), order.end(), [&](auto a, auto b) { return size_of(a) > size_of(b); });
   return order;
 }
 

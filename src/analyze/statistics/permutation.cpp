@@ -27,16 +27,18 @@ Sorted sorted(const TwoGroups& value) {
   const bool positive = std::all_of(all.begin(), all.end(), [](double x) { return x > 0; });
   double size = 0;
   for (double& x : all) {
-    if (positive) x = std::log(x);
+    if (positive)
+      x = std::log(x);
     size += std::abs(x);
   }
   Sorted out;
   out.floor = positive ? kFloor : kFloor * size / static_cast<double>(all.size());
   out.units.resize(all.size());
   std::iota(out.units.begin(), out.units.end(), 0u);
-  std::stable_sort(out.units.begin(), out.units.end(),
-                   [&](auto x, auto y) { return all[x] < all[y]; });
-  for (const std::uint32_t unit : out.units) out.values.push_back(all[unit]);
+  std::stable_sort(
+      out.units.begin(), out.units.end(), [&](auto x, auto y) { return all[x] < all[y]; });
+  for (const std::uint32_t unit : out.units)
+    out.values.push_back(all[unit]);
   return out;
 }
 
@@ -50,7 +52,8 @@ double trimmed_mean(std::span<const double> x) {
 /// Sum of the distances of all values from `center`, of the trimmed ones too.
 double distances(std::span<const double> x, double center) {
   double sum = 0;
-  for (const double value : x) sum += std::abs(value - center);
+  for (const double value : x)
+    sum += std::abs(value - center);
   return sum;
 }
 
@@ -77,7 +80,8 @@ bool next_subset(std::vector<std::uint32_t>& subset, std::uint32_t n) {
   for (std::uint32_t i = k; i-- > 0;) {
     if (subset[i] < n - k + i) {
       ++subset[i];
-      for (std::uint32_t j = i + 1; j < k; ++j) subset[j] = subset[j - 1] + 1;
+      for (std::uint32_t j = i + 1; j < k; ++j)
+        subset[j] = subset[j - 1] + 1;
       return true;
     }
   }
@@ -85,7 +89,8 @@ bool next_subset(std::vector<std::uint32_t>& subset, std::uint32_t n) {
 }
 
 /// A random subset: the first k of a Fisher-Yates shuffle.
-void random_subset(std::vector<std::uint32_t>& subset, std::vector<std::uint32_t>& order,
+void random_subset(std::vector<std::uint32_t>& subset,
+                   std::vector<std::uint32_t>& order,
                    std::mt19937_64& random) {
   for (std::size_t i = 0; i < subset.size(); ++i) {
     std::swap(order[i], order[i + random() % (order.size() - i)]);
@@ -99,7 +104,8 @@ double deals(std::size_t na, std::size_t nb) {
   double count = 1;
   for (std::size_t i = 1; i <= std::min(na, nb); ++i) {
     count = count * static_cast<double>(na + nb - i + 1) / static_cast<double>(i);
-    if (count > 1e18) return 1e18;
+    if (count > 1e18)
+      return 1e18;
   }
   return std::round(count);
 }
@@ -112,21 +118,25 @@ double smallest_p(std::size_t na, std::size_t nb) {
 std::vector<double> permutation_test(std::span<const TwoGroups> values, std::size_t most) {
   const std::size_t m = values.size();
   std::vector<double> p(m, 1.0);
-  if (m == 0) return p;
+  if (m == 0)
+    return p;
   const std::size_t na = values[0].a.size(), nb = values[0].b.size(), n = na + nb;
   std::vector<Sorted> data;
   data.reserve(m);
-  for (const TwoGroups& value : values) data.push_back(sorted(value));
+  for (const TwoGroups& value : values)
+    data.push_back(sorted(value));
 
   Groups groups;
   std::vector<char> in_b(n, 0);
   std::fill(in_b.begin() + static_cast<std::ptrdiff_t>(na), in_b.end(), char{1});
   std::vector<double> observed(m);
-  for (std::size_t j = 0; j < m; ++j) observed[j] = statistic(data[j], in_b, groups);
+  for (std::size_t j = 0; j < m; ++j)
+    observed[j] = statistic(data[j], in_b, groups);
   std::vector<std::size_t> by_size(m);
   std::iota(by_size.begin(), by_size.end(), std::size_t{0});
-  std::stable_sort(by_size.begin(), by_size.end(),
-                   [&](std::size_t x, std::size_t y) { return observed[x] > observed[y]; });
+  std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t x, std::size_t y) {
+    return observed[x] > observed[y];
+  });
 
   // The smaller group is dealt.
   const std::size_t k = std::min(na, nb);
@@ -143,17 +153,20 @@ std::vector<double> permutation_test(std::span<const TwoGroups> values, std::siz
   const auto deal = [&] {
     ++dealt;
     std::fill(in_b.begin(), in_b.end(), static_cast<char>(nb > na));
-    for (const std::uint32_t unit : subset) in_b[unit] = nb <= na;
+    for (const std::uint32_t unit : subset)
+      in_b[unit] = nb <= na;
     double largest = -std::numeric_limits<double>::infinity();
     for (std::size_t rank = m; rank-- > 0;) {  // successive maxima, from the smallest value up
       const std::size_t j = by_size[rank];
       largest = std::max(largest, statistic(data[j], in_b, groups));
       // Sums in another order of addition differ in their last bits.
-      if (largest >= observed[j] - 1e-9 * std::abs(observed[j])) ++as_large[rank];
+      if (largest >= observed[j] - 1e-9 * std::abs(observed[j]))
+        ++as_large[rank];
     }
   };
   if (exact) {
-    do deal();
+    do
+      deal();
     while (next_subset(subset, static_cast<std::uint32_t>(n)));
   } else {
     // What was seen is one of the deals (Phipson and Smyth, "Permutation p-values should never be
@@ -182,7 +195,8 @@ std::optional<RatioInterval> ratio_interval(const TwoGroups& value, double wante
   std::vector<double> ratios;
   ratios.reserve(na * nb);
   for (const double a : value.a) {
-    for (const double b : value.b) ratios.push_back(b / a);
+    for (const double b : value.b)
+      ratios.push_back(b / a);
   }
   std::sort(ratios.begin(), ratios.end());
 
@@ -197,8 +211,9 @@ std::optional<RatioInterval> ratio_interval(const TwoGroups& value, double wante
     count[0] = 1;
     for (std::size_t i = 1; i <= nb; ++i) {
       for (std::size_t u = pairs; u >= na + i; --u)
-        count[u] -= count[u - na - i];                                    // times (1 - q^(na + i))
-      for (std::size_t u = i; u <= pairs; ++u) count[u] += count[u - i];  // divided by (1 - q^i)
+        count[u] -= count[u - na - i];  // times (1 - q^(na + i))
+      for (std::size_t u = i; u <= pairs; ++u)
+        count[u] += count[u - i];  // divided by (1 - q^i)
     }
     const double all = deals(na, nb);
     while (cut < pairs / 2 && outside + count[cut] / all <= (1 - wanted) / 2)

@@ -45,11 +45,13 @@ TEST(Permutation, OneOfMany) {
       value.b.push_back(noise(random));
     }
   }
-  for (double& x : values[17].b) x *= 1.1;
+  for (double& x : values[17].b)
+    x *= 1.1;
   const auto p = permutation_test(values, 20000);
   EXPECT_LE(p[17], 0.01);
   for (std::size_t j = 0; j < p.size(); ++j) {
-    if (j == 17) continue;
+    if (j == 17)
+      continue;
     EXPECT_GT(p[j], 0.05) << j;
   }
 }
@@ -70,7 +72,8 @@ TEST(Permutation, FalseAlarmsOverAllValues) {
     }
     const auto p = permutation_test(values, 20000);
     for (const double each : p) {
-      if (each > 0.05) continue;
+      if (each > 0.05)
+        continue;
       ++alarms;
       break;
     }
@@ -92,8 +95,10 @@ double found(std::size_t n, double effect, int trials, bool disturbed = false) {
       value.a.push_back(std::exp(noise(random)));
       value.b.push_back(std::exp(noise(random) + effect * kDeviation));
     }
-    if (disturbed) (trial % 2 == 0 ? value.a : value.b)[0] *= 2;
-    if (permutation_test({&value, 1}, 1000)[0] <= 0.05) ++count;
+    if (disturbed)
+      (trial % 2 == 0 ? value.a : value.b)[0] *= 2;
+    if (permutation_test({&value, 1}, 1000)[0] <= 0.05)
+      ++count;
   }
   return static_cast<double>(count) / trials;
 }
@@ -109,7 +114,8 @@ TEST(Permutation, AChangeFarBeyondTheNoiseIsAlwaysFound) {
 }
 
 TEST(Permutation, OneDisturbedRunAmongFiveHidesNoChange) {
-  for (std::size_t n = 5; n <= 10; ++n) EXPECT_EQ(found(n, 20, 60, true), 1) << n << " runs";
+  for (std::size_t n = 5; n <= 10; ++n)
+    EXPECT_EQ(found(n, 20, 60, true), 1) << n << " runs";
 }
 
 TEST(Permutation, FalseAlarmsForEveryNumberOfRuns) {

@@ -25,8 +25,10 @@ Moments<T> moments_of(std::span<const std::span<const T>> pieces) {
   Moments<T> m;
   std::uint64_t sum = 0;
   for (const std::span<const T> piece : pieces) {
-    if (piece.empty()) continue;
-    if (m.n == 0) m.min = m.max = piece.front();
+    if (piece.empty())
+      continue;
+    if (m.n == 0)
+      m.min = m.max = piece.front();
     m.n += piece.size();
     for (const T value : piece) {
       m.min = std::min(m.min, value);
@@ -41,12 +43,15 @@ Moments<T> moments_of(std::span<const std::span<const T>> pieces) {
 
 /// The values at ascending `ranks` of the sorted sample.
 template <class T, std::size_t K>
-std::array<T, K> select(std::span<const std::span<const T>> pieces, const Moments<T>& m,
-                        const std::array<std::size_t, K>& ranks, std::vector<T>& scratch) {
+std::array<T, K> select(std::span<const std::span<const T>> pieces,
+                        const Moments<T>& m,
+                        const std::array<std::size_t, K>& ranks,
+                        std::vector<T>& scratch) {
   std::array<T, K> found{};
   if (m.n <= kFew) {
     scratch.clear();
-    for (const auto piece : pieces) scratch.insert(scratch.end(), piece.begin(), piece.end());
+    for (const auto piece : pieces)
+      scratch.insert(scratch.end(), piece.begin(), piece.end());
     std::size_t from = 0;
     for (std::size_t k = 0; k < K; ++k) {
       if (k > 0 && ranks[k] == ranks[k - 1]) {
@@ -54,7 +59,8 @@ std::array<T, K> select(std::span<const std::span<const T>> pieces, const Moment
         continue;
       }
       std::nth_element(scratch.begin() + static_cast<std::ptrdiff_t>(from),
-                       scratch.begin() + static_cast<std::ptrdiff_t>(ranks[k]), scratch.end());
+                       scratch.begin() + static_cast<std::ptrdiff_t>(ranks[k]),
+                       scratch.end());
       found[k] = scratch[ranks[k]];
       from = ranks[k] + 1;
     }
@@ -68,12 +74,14 @@ std::array<T, K> select(std::span<const std::span<const T>> pieces, const Moment
   };
   std::vector<std::uint32_t> bins((range >> shift) + 1, 0);
   for (const auto piece : pieces) {
-    for (const T value : piece) ++bins[bin_of(value)];
+    for (const T value : piece)
+      ++bins[bin_of(value)];
   }
   std::array<std::size_t, K> bin{}, before{};
   std::size_t at = 0, seen = 0;
   for (std::size_t k = 0; k < K; ++k) {
-    while (seen + bins[at] <= ranks[k]) seen += bins[at++];
+    while (seen + bins[at] <= ranks[k])
+      seen += bins[at++];
     bin[k] = at;
     before[k] = seen;
   }
@@ -86,7 +94,8 @@ std::array<T, K> select(std::span<const std::span<const T>> pieces, const Moment
       scratch.clear();
       for (const auto piece : pieces) {
         for (const T value : piece) {
-          if (bin_of(value) == bin[k]) scratch.push_back(value);
+          if (bin_of(value) == bin[k])
+            scratch.push_back(value);
         }
       }
     }
@@ -106,7 +115,8 @@ double between(T low, T high, double part) {
 
 // n * sum of squares - square of the sum, exact while it fits 127 bits.
 double deviation_of(std::size_t count, Wide sum, Wide squares) {
-  if (count < 2) return 0;
+  if (count < 2)
+    return 0;
   const auto n = static_cast<long double>(count);
   Wide scaled = 0, square = 0;
   if (!__builtin_mul_overflow(static_cast<Wide>(count), squares, &scaled) &&
@@ -121,7 +131,8 @@ double deviation_of(std::size_t count, Wide sum, Wide squares) {
 Position position_of(std::size_t n, std::size_t numerator, std::size_t denominator) {
   const std::size_t scaled = (n - 1) * numerator;
   const std::size_t low = scaled / denominator;
-  return {low, std::min(low + 1, n - 1),
+  return {low,
+          std::min(low + 1, n - 1),
           static_cast<double>(scaled % denominator) / static_cast<double>(denominator)};
 }
 
@@ -129,7 +140,8 @@ template <class T>
 model::Spread spread_of(std::span<const std::span<const T>> pieces, std::vector<T>& scratch) {
   const Moments<T> m = moments_of(pieces);
   model::Spread spread;
-  if (m.n == 0) return spread;
+  if (m.n == 0)
+    return spread;
   const Position median = position_of(m.n, 1, 2), p95 = position_of(m.n, 19, 20);
   const auto values = select<T, 4>(
       pieces, m, {median.low, median.high, std::max(p95.low, median.high), p95.high}, scratch);
@@ -162,7 +174,8 @@ double quantile(const model::Distribution& all, std::size_t numerator, std::size
 model::Spread spread_of(const model::Distribution& values) {
   model::Spread out;
   const model::Moments& moments = values.moments;
-  if (moments.n == 0) return out;
+  if (moments.n == 0)
+    return out;
   out.min = static_cast<double>(moments.min);
   out.max = static_cast<double>(moments.max);
   out.median = quantile(values, 1, 2);
@@ -172,15 +185,19 @@ model::Spread spread_of(const model::Distribution& values) {
   return out;
 }
 
-model::Spread spread_of(std::span<const std::int64_t> values, model::Distribution sketched,
+model::Spread spread_of(std::span<const std::int64_t> values,
+                        model::Distribution sketched,
                         std::vector<std::int64_t>& scratch) {
-  if (sketched.moments.n == 0) return spread_of<std::int64_t>(values, scratch);
-  for (const std::int64_t value : values) sketched.add(value);
+  if (sketched.moments.n == 0)
+    return spread_of<std::int64_t>(values, scratch);
+  for (const std::int64_t value : values)
+    sketched.add(value);
   return spread_of(sketched);
 }
 
 double median_of(std::vector<double>& values) {
-  if (values.empty()) return 0;
+  if (values.empty())
+    return 0;
   std::sort(values.begin(), values.end());
   const Position at = position_of(values.size(), 1, 2);
   return values[at.low] + at.part * (values[at.high] - values[at.low]);

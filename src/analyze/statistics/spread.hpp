@@ -49,7 +49,8 @@ struct Position {
 /// The larger of the two in the middle: a value that was seen; 0 when there are none.
 template <class T>
 [[nodiscard]] T upper_median(std::vector<T> values) {
-  if (values.empty()) return 0;
+  if (values.empty())
+    return 0;
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), at, values.end());
   return *at;

@@ -48,7 +48,8 @@ TEST(Spread, AgreesWithSortingForEverySizeAndShape) {
       EXPECT_EQ(s.min, static_cast<double>(*std::min_element(values.begin(), values.end())));
       EXPECT_EQ(s.max, static_cast<double>(*std::max_element(values.begin(), values.end())));
       long double mean = 0, squares = 0;
-      for (const auto v : values) mean += static_cast<long double>(v) / static_cast<long double>(n);
+      for (const auto v : values)
+        mean += static_cast<long double>(v) / static_cast<long double>(n);
       for (const auto v : values)
         squares += (static_cast<long double>(v) - mean) * (static_cast<long double>(v) - mean);
       EXPECT_NEAR(s.mean, static_cast<double>(mean), 1e-9 * (1 + std::abs(s.mean)));
@@ -71,10 +72,13 @@ TEST(SortNearly, SortsWhateverTheDisorder) {
   for (const std::uint32_t n : {0u, 1u, 2u, 100u, 5000u}) {
     for (const int swaps : {0, 1, 5, 100, 100000}) {
       std::vector<std::int64_t> keys(n);
-      for (std::uint32_t i = 0; i < n; ++i) keys[i] = static_cast<std::int64_t>(i / 2);
-      for (int s = 0; s < swaps && n > 1; ++s) std::swap(keys[random() % n], keys[random() % n]);
+      for (std::uint32_t i = 0; i < n; ++i)
+        keys[i] = static_cast<std::int64_t>(i / 2);
+      for (int s = 0; s < swaps && n > 1; ++s)
+        std::swap(keys[random() % n], keys[random() % n]);
       std::vector<std::uint32_t> index(n), expected(n);
-      for (std::uint32_t i = 0; i < n; ++i) index[i] = expected[i] = i;
+      for (std::uint32_t i = 0; i < n; ++i)
+        index[i] = expected[i] = i;
       const auto less = [&](std::uint32_t a, std::uint32_t b) {
         return keys[a] != keys[b] ? keys[a] < keys[b] : a < b;
       };

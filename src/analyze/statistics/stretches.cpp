@@ -5,7 +5,8 @@
 namespace rangescope::analyze {
 
 void unite(Spans& spans) {
-  if (!std::ranges::is_sorted(spans)) std::sort(spans.begin(), spans.end());
+  if (!std::ranges::is_sorted(spans))
+    std::sort(spans.begin(), spans.end());
   std::size_t last = 0;
   for (std::size_t i = 1; i < spans.size(); ++i) {
     if (spans[i].first <= spans[last].second)
@@ -13,7 +14,8 @@ void unite(Spans& spans) {
     else
       spans[++last] = spans[i];
   }
-  if (!spans.empty()) spans.resize(last + 1);
+  if (!spans.empty())
+    spans.resize(last + 1);
 }
 
 void Stretches::finish() {
@@ -36,8 +38,9 @@ void Stretches::finish() {
 Spans Stretches::parts(std::int64_t start, std::int64_t end) const {
   Spans out;
   auto part =
-      std::upper_bound(list_.begin(), list_.end(), start,
-                       [](std::int64_t value, const Part& each) { return value < each.end; });
+      std::upper_bound(list_.begin(), list_.end(), start, [](std::int64_t value, const Part& each) {
+        return value < each.end;
+      });
   for (; part != list_.end() && part->start < end; ++part)
     out.emplace_back(std::max(part->start, start) - start, std::min(part->end, end) - start);
   return out;
@@ -45,9 +48,11 @@ Spans Stretches::parts(std::int64_t start, std::int64_t end) const {
 
 std::int64_t Stretches::until(std::int64_t at) const {
   auto after =
-      std::upper_bound(list_.begin(), list_.end(), at,
-                       [](std::int64_t value, const Part& part) { return value < part.start; });
-  if (after == list_.begin()) return 0;
+      std::upper_bound(list_.begin(), list_.end(), at, [](std::int64_t value, const Part& part) {
+        return value < part.start;
+      });
+  if (after == list_.begin())
+    return 0;
   --after;
   return after->before + std::min(at, after->end) - after->start;
 }

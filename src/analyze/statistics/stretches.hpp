@@ -16,7 +16,8 @@ void unite(Spans& spans);
 class Stretches {
  public:
   void add(std::int64_t start, std::int64_t end) {
-    if (end <= start) return;
+    if (end <= start)
+      return;
     if (!list_.empty() && start >= list_.back().start && start <= list_.back().end)
       list_.back().end = std::max(list_.back().end, end);
     else

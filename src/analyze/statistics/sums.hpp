@@ -12,8 +12,10 @@ inline constexpr std::int64_t kUnknown = INT64_MIN;  ///< of a sum: one of its p
 /// A sum, unless one of both is unknown. Stays at the ends of its type.
 [[nodiscard]] inline std::int64_t plus(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
-  if (a == kUnknown || b == kUnknown) return kUnknown;
-  if (__builtin_add_overflow(a, b, &sum)) return a < 0 ? -INT64_MAX : INT64_MAX;
+  if (a == kUnknown || b == kUnknown)
+    return kUnknown;
+  if (__builtin_add_overflow(a, b, &sum))
+    return a < 0 ? -INT64_MAX : INT64_MAX;
   return sum;
 }
 
@@ -29,7 +31,8 @@ struct PartSums {
   std::uint64_t largest = 0;  ///< of equals the lowest number
 
   void add(const PartSums& other) {
-    if (other.count == 0) return;
+    if (other.count == 0)
+      return;
     const bool first = count == 0;
     if (first || other.max > max || (other.max == max && other.largest < largest))
       largest = other.largest;

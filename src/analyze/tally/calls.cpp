@@ -25,10 +25,14 @@ class Joiner {
         communicators[{calls.nccl, calls.communicator}].push_back(&calls);
     std::uint32_t more = 0;
     std::size_t all = 0;
-    for (const Calls& calls : digest_.collectives) all += calls.calls.size();
-    while ((all >> more) > kMostJoined) ++more;
-    for (auto& [key, ranks] : communicators) join(key.first, key.second, ranks, more);
-    if (with_messages) messages();
+    for (const Calls& calls : digest_.collectives)
+      all += calls.calls.size();
+    while ((all >> more) > kMostJoined)
+      ++more;
+    for (auto& [key, ranks] : communicators)
+      join(key.first, key.second, ranks, more);
+    if (with_messages)
+      messages();
     for (auto* list : {&of_messages_, &of_standing_})
       from_.insert(from_.end(), list->begin(), list->end());
     for (const From& from : from_) {
@@ -80,7 +84,8 @@ class Joiner {
       fewest = std::min(fewest, calls->made);
       most = std::max(most, calls->made);
     }
-    if (ranks.size() < 2) return;
+    if (ranks.size() < 2)
+      return;
     shift += more;
     widest_ = std::max(widest_, shift);
     std::vector<RankCalls> kept;
@@ -106,7 +111,8 @@ class Joiner {
     const std::uint64_t mask = (std::uint64_t{1} << messages_shift_) - 1;
     for (const Messaging& of : digest_.messaging) {
       const std::uint32_t rank = digest_.processes[of.process].rank;
-      if (rank == kNone) continue;
+      if (rank == kNone)
+        continue;
       std::vector<std::uint32_t> numbers;
       for (const Messaging::Communicator& one : of.communicators) {
         numbers.push_back(found_.communicator(one.nccl, one.id));
@@ -120,7 +126,8 @@ class Joiner {
           kept[end.call] = kept[end.done == kNone ? end.call : end.done] = 1;
       std::vector<std::uint32_t> place(of.calls.size(), kNone);
       for (std::size_t c = 0; c < kept.size(); ++c) {
-        if (kept[c] == 0) continue;
+        if (kept[c] == 0)
+          continue;
         place[c] = static_cast<std::uint32_t>(found_.messaging.size());
         const Messaging::Call& from = of.calls[c];
         analyze::CollectiveCall& made = found_.messaging.emplace_back(call(from, of.process, 0));
@@ -131,7 +138,8 @@ class Joiner {
         of_messages_.push_back({&from, &of.beside, 1 / (1 - std::pow(1 - chance, all))});
       }
       for (const Messaging::End& end : of.ends) {
-        if (place[end.call] == kNone || (of.hash(end) & mask) != 0) continue;
+        if (place[end.call] == kNone || (of.hash(end) & mask) != 0)
+          continue;
         analyze::CollectiveCall& made = found_.messaging[place[end.call]];
         made.communicator = numbers[end.communicator];
         made.self = of.communicators[end.communicator].self;
@@ -143,13 +151,16 @@ class Joiner {
     found_.unmatched <<= messages_shift_;
   }
 
-  analyze::CollectiveCall call(const Calls::Call& from, std::uint32_t process,
+  analyze::CollectiveCall call(const Calls::Call& from,
+                               std::uint32_t process,
                                std::uint32_t communicator) {
-    analyze::CollectiveCall out{since(from.start_ns, digest_), since(from.end_ns, digest_), 0,
-                                process, communicator};
+    analyze::CollectiveCall out{
+        since(from.start_ns, digest_), since(from.end_ns, digest_), 0, process, communicator};
     const std::string& name = digest_.names[from.name];
-    if (names_.size() <= from.name) names_.resize(digest_.names.size(), kNone);
-    if (names_[from.name] == kNone) names_[from.name] = session_.strings.intern(name);
+    if (names_.size() <= from.name)
+      names_.resize(digest_.names.size(), kNone);
+    if (names_[from.name] == kNone)
+      names_[from.name] = session_.strings.intern(name);
     out.name = names_[from.name];
     analyze::classify(name, out);
     out.bytes = number(from.bytes);
@@ -172,25 +183,29 @@ class Joiner {
   std::uint32_t widest_ = 0, messages_shift_ = 0;
 };
 
-void add_outside(const Digest& digest, const std::vector<analyze::HostClock>& clocks,
+void add_outside(const Digest& digest,
+                 const std::vector<analyze::HostClock>& clocks,
                  Reported& into) {
   analyze::Spans all;
   std::int64_t closed = 0, waits = 0;
   for (const Open& open : digest.open) {
-    const auto clock = std::find_if(
-        clocks.begin(), clocks.end(),
-        [&](const analyze::HostClock& each) { return each.host == digest.names[open.host]; });
+    const auto clock =
+        std::find_if(clocks.begin(), clocks.end(), [&](const analyze::HostClock& each) {
+          return each.host == digest.names[open.host];
+        });
     const auto moved = [&](std::int64_t at) -> std::int64_t {
-      if (at == INT64_MAX) return at;
+      if (at == INT64_MAX)
+        return at;
       at = since(at, digest);
       return clock == clocks.end() ? at : at + std::llround(clock->add_at(static_cast<double>(at)));
     };
-    for (const auto& [start, end] : open.spans) all.emplace_back(moved(start), moved(end));
+    for (const auto& [start, end] : open.spans)
+      all.emplace_back(moved(start), moved(end));
     closed = plus(closed, open.closed_ns);
     waits = plus(waits, open.waits_ns);
   }
-  into.report.outside = analyze::outside_of(std::move(all), into.session.begin_ns,
-                                            into.session.end_ns, static_cast<double>(waits));
+  into.report.outside = analyze::outside_of(
+      std::move(all), into.session.begin_ns, into.session.end_ns, static_cast<double>(waits));
   if (closed > 0)
     into.report.notes.push_back("time outside ranges leaves out short gaps, of " +
                                 base::format_ns(static_cast<double>(closed)) +
@@ -204,10 +219,12 @@ void add_lacks(const Joiner& joiner, model::Report& report) {
         (joiner.widest() == 1 ? "nd" : "th") + " call of the largest communicator: digests keep " +
         base::format_count(std::int64_t{kMostKeptCalls}) + " of a rank (--captures has all)");
   const std::uint32_t shift = joiner.messages_shift();
-  if (shift == 0) return;
+  if (shift == 0)
+    return;
   const auto times = static_cast<std::int64_t>(std::uint64_t{1} << shift);
   for (model::PointToPoint& row : report.messages) {
-    for (auto* count : {&row.calls, &row.late_senders, &row.late_receivers}) *count *= times;
+    for (auto* count : {&row.calls, &row.late_senders, &row.late_receivers})
+      *count *= times;
     for (auto* sum : {&row.bytes, &row.transfer_ns, &row.late_sender_ns, &row.late_receiver_ns})
       *sum *= static_cast<double>(times);
   }
@@ -219,16 +236,19 @@ void add_lacks(const Joiner& joiner, model::Report& report) {
 
 }  // namespace
 
-std::map<std::uint32_t, analyze::CommunicationSum> add_collectives(const Digest& digest, bool whole,
+std::map<std::uint32_t, analyze::CommunicationSum> add_collectives(const Digest& digest,
+                                                                   bool whole,
                                                                    Reported& into) {
   model::Session& session = into.session;
   Joiner joiner(digest, session);
   analyze::CollectiveCalls found;
-  if (into.report.ranks.size() > 1) found = joiner.run(whole);
+  if (into.report.ranks.size() > 1)
+    found = joiner.run(whole);
   const std::vector<analyze::HostClock> clocks = analyze::align_hosts(session, found);
   analyze::describe_clocks(clocks, session, into.report);
   add_outside(digest, clocks, into);
-  if (into.report.ranks.size() < 2) return {};
+  if (into.report.ranks.size() < 2)
+    return {};
   const auto name = [&](std::uint32_t region, std::vector<std::string>& path) {
     const std::size_t before = path.size();
     for (; region != kNone; region = digest.regions[region].parent)
@@ -238,7 +258,8 @@ std::map<std::uint32_t, analyze::CommunicationSum> add_collectives(const Digest&
   const std::vector<analyze::Timed> timed = analyze::report_calls(
       session, found, joiner.around(), name, digest.total.has_value(), into.report);
   add_lacks(joiner, into.report);
-  if (!whole) return {};
+  if (!whole)
+    return {};
   PlaceRules rules;
   rules.beside = [&](const Timed& one, std::int64_t ns) { return joiner.beside(one, ns); };
   rules.parent = [&](std::uint32_t region) { return digest.regions[region].parent; };

@@ -31,7 +31,8 @@ class Writer {
   std::string bytes;
 
   void number(std::uint64_t value) {
-    for (; value > 127; value >>= 7) bytes.push_back(static_cast<char>(value | 128));
+    for (; value > 127; value >>= 7)
+      bytes.push_back(static_cast<char>(value | 128));
     bytes.push_back(static_cast<char>(value));
   }
   /// Of the next fields, 63 at most, only those are written that differ from what is expected.
@@ -54,17 +55,21 @@ class Writer {
   void flag(bool value) { field(value); }
   /// `value` as the difference to `base`.
   void near(std::int64_t value, std::int64_t base) {
-    if (differs(value != base)) number(to_zigzag(minus(value, base)));
+    if (differs(value != base))
+      number(to_zigzag(minus(value, base)));
   }
   /// The same of what may be unknown; never negative, but for `own` times.
   void sum(std::int64_t value, std::int64_t base, bool = false) {
-    if (base == kUnknown) base = 0;
-    if (differs(value != base)) number(value == kUnknown ? 0 : to_zigzag(minus(value, base)) + 1);
+    if (base == kUnknown)
+      base = 0;
+    if (differs(value != base))
+      number(value == kUnknown ? 0 : to_zigzag(minus(value, base)) + 1);
   }
   void wide(UnsignedWide value) {
     const bool more = value >> 63 != 0;
     number(more ? 1 : static_cast<std::uint64_t>(value) << 1);
-    if (!more) return;
+    if (!more)
+      return;
     number(static_cast<std::uint64_t>(value));
     number(static_cast<std::uint64_t>(value >> 64));
   }
@@ -74,7 +79,8 @@ class Writer {
   }
   void real(double value) {
     const auto bits = std::bit_cast<std::uint64_t>(value);
-    for (int i = 0; i < 64; i += 8) bytes.push_back(static_cast<char>(bits >> i));
+    for (int i = 0; i < 64; i += 8)
+      bytes.push_back(static_cast<char>(bits >> i));
   }
   template <class T>
   void list(const std::vector<T>& items, std::size_t, std::size_t = 1) {
@@ -91,7 +97,8 @@ class Writer {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
   }
   bool differs(bool it_does) {
-    if (!grouped_) return true;
+    if (!grouped_)
+      return true;
     differ_ |= static_cast<std::uint64_t>(it_does) << fields_++;
     return it_does;
   }
@@ -110,20 +117,23 @@ class Reader {
   [[nodiscard]] bool at_end() const { return at_ == end_; }
 
   [[gnu::always_inline]] std::uint64_t number() {
-    if (end_ - at_ < 2) return longer_number();
+    if (end_ - at_ < 2)
+      return longer_number();
     const std::uint64_t one = byte(0), two = byte(1);
     if (one < 128) {
       ++at_;
       return one;
     }
-    if (two >= 128) return longer_number();
+    if (two >= 128)
+      return longer_number();
     at_ += 2;
     return (one & 127) | two << 7;
   }
   [[gnu::noinline]] std::uint64_t longer_number() {
     if constexpr (std::endian::native == std::endian::little) {
       std::uint64_t word = 0;
-      if (end_ - at_ >= 8) std::memcpy(&word, at_, 8);
+      if (end_ - at_ >= 8)
+        std::memcpy(&word, at_, 8);
       if (const std::uint64_t stops = ~word & 0x8080808080808080; end_ - at_ >= 8 && stops != 0) {
         at_ += (std::countr_zero(stops) >> 3) + 1;
         word &= stops ^ (stops - 1);  // its bytes, and of each the lower seven bits moved together
@@ -136,7 +146,8 @@ class Reader {
     for (int shift = 0; shift < 64 && at_ != end_; shift += 7) {
       const auto byte = static_cast<std::uint8_t>(*at_++);
       value |= static_cast<std::uint64_t>(byte & 127) << shift;
-      if (byte < 128) return value;
+      if (byte < 128)
+        return value;
     }
     fail();
     return 0;
@@ -148,10 +159,13 @@ class Reader {
   template <class T>
   [[gnu::always_inline]] void field(T& value, std::uint64_t expected = 0) {
     std::uint64_t read = expected;
-    if (differs()) read = expected == 0 ? number() : from_zigzag(number()) + expected;
+    if (differs())
+      read = expected == 0 ? number() : from_zigzag(number()) + expected;
     value = static_cast<T>(read);
-    if (static_cast<std::uint64_t>(value) != read) fail();
-    if constexpr (std::is_signed_v<T>) check(value >= 0);
+    if (static_cast<std::uint64_t>(value) != read)
+      fail();
+    if constexpr (std::is_signed_v<T>)
+      check(value >= 0);
   }
   [[gnu::always_inline]] void flag(bool& value) {
     const std::uint64_t read = differs() ? number() : 0;
@@ -164,9 +178,11 @@ class Reader {
       value = static_cast<std::int64_t>(from_zigzag(number()) + static_cast<std::uint64_t>(base));
   }
   [[gnu::always_inline]] void sum(std::int64_t& value, std::int64_t base, bool negative = false) {
-    if (base == kUnknown) base = 0;
+    if (base == kUnknown)
+      base = 0;
     value = base;
-    if (!differs()) return;
+    if (!differs())
+      return;
     std::uint64_t read = number();
     if (read-- == 0) {
       value = kUnknown;
@@ -178,13 +194,15 @@ class Reader {
   [[gnu::always_inline]] void wide(UnsignedWide& value) {
     std::uint64_t low = number();
     value = low >> 1;
-    if ((low & 1) == 0) return;
+    if ((low & 1) == 0)
+      return;
     low = number();
     value = static_cast<UnsignedWide>(number()) << 64 | low;
   }
   /// So many bytes, or none when there are fewer.
   [[gnu::always_inline]] const std::uint8_t* raw(std::size_t count) {
-    if (count > static_cast<std::size_t>(end_ - at_)) return fail(), nullptr;
+    if (count > static_cast<std::size_t>(end_ - at_))
+      return fail(), nullptr;
     at_ += count;
     return reinterpret_cast<const std::uint8_t*>(at_ - count);
   }
@@ -193,12 +211,14 @@ class Reader {
   }
   void text(std::string& value) {
     const std::uint64_t size = number();
-    if (size > static_cast<std::uint64_t>(end_ - at_)) return fail();
+    if (size > static_cast<std::uint64_t>(end_ - at_))
+      return fail();
     value.assign(at_, size);
     at_ += size;
   }
   void real(double& value) {
-    if (end_ - at_ < 8) return fail();
+    if (end_ - at_ < 8)
+      return fail();
     std::uint64_t bits = 0;
     for (int i = 0; i < 64; i += 8)
       bits |= static_cast<std::uint64_t>(static_cast<std::uint8_t>(*at_++)) << i;
@@ -226,7 +246,8 @@ class Reader {
     value = read == 0 ? kNone : static_cast<std::uint32_t>(read - 1);
   }
   [[gnu::always_inline]] void check(bool holds) {
-    if (!holds) fail();
+    if (!holds)
+      fail();
   }
   void bins(std::size_t count) {
     bins_ += count;

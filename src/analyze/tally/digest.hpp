@@ -256,7 +256,8 @@ struct Messaging {
   std::vector<End> ends;
 
   /// The same at both ends.
-  [[nodiscard]] static std::uint64_t hash(std::uint64_t communicator, std::int32_t tag,
+  [[nodiscard]] static std::uint64_t hash(std::uint64_t communicator,
+                                          std::int32_t tag,
                                           std::uint64_t ordinal);
   [[nodiscard]] std::uint64_t hash(const End& end) const {
     return hash(communicators[end.communicator].id, end.tag, end.ordinal);

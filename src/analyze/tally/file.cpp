@@ -40,7 +40,8 @@ UnsignedWide squares_of_least(const Moments& m, UnsignedWide above) {
 
 void visit(Writer& io, const Moments& m) {
   io.number(m.n);
-  if (m.n == 0) return;
+  if (m.n == 0)
+    return;
   io.near(m.min, 0);
   io.near(m.max, m.min);
   const auto above = static_cast<UnsignedWide>(m.sum - static_cast<Wide>(m.min) * m.n);
@@ -51,7 +52,8 @@ void visit(Writer& io, const Moments& m) {
 void visit(Reader& io, Moments& m) {
   m = {};
   m.n = io.number();
-  if (m.n == 0) return;
+  if (m.n == 0)
+    return;
   io.near(m.min, 0);
   io.near(m.max, m.min);
   UnsignedWide above = 0, squares = 0;
@@ -59,40 +61,50 @@ void visit(Reader& io, Moments& m) {
   io.wide(squares);
   constexpr std::int64_t kLongest = std::int64_t{1} << 56;  // two years in nanoseconds
   io.check(m.n < std::uint64_t{1} << 48 && -kLongest < m.min && m.min <= m.max && m.max < kLongest);
-  if (io.bad()) return;
+  if (io.bad())
+    return;
   io.check(above <= static_cast<UnsignedWide>(m.max - m.min) * m.n);
   m.sum = static_cast<Wide>(above) + static_cast<Wide>(m.min) * m.n;
   m.squares = squares + squares_of_least(m, above);
-  if (io.bad()) m = {};
+  if (io.bad())
+    m = {};
 }
 
 void visit(Writer& io, const Distribution& d) {
   visit(io, d.moments);
-  if (d.moments.n == 0) return;
+  if (d.moments.n == 0)
+    return;
   const auto& counts = d.sketch.counts();
   std::size_t used = 0, last = 0;
-  for (const std::uint64_t count : counts) used += count > 0 ? 1 : 0;
+  for (const std::uint64_t count : counts)
+    used += count > 0 ? 1 : 0;
   io.number(used);
   std::string pairs;
   std::vector<std::uint64_t> more;
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] == 0) continue;
+    if (counts[i] == 0)
+      continue;
     const std::uint64_t gap = pairs.empty() ? 0 : i - last - 1, above = counts[i] - 1;
-    if (pairs.empty()) io.number(d.sketch.first() + i);
+    if (pairs.empty())
+      io.number(d.sketch.first() + i);
     pairs.push_back(static_cast<char>(std::min(gap, kMore) | std::min(above, kMore) << 4));
     for (const std::uint64_t each : {gap, above})
-      if (each >= kMore) more.push_back(each - kMore);
+      if (each >= kMore)
+        more.push_back(each - kMore);
     last = i;
   }
   io.bytes += pairs;
-  for (const std::uint64_t each : more) io.number(each);
+  for (const std::uint64_t each : more)
+    io.number(each);
 }
 
 /// Gap and count of each in half a byte, what is above them behind all.
-[[gnu::always_inline]] inline std::uint64_t visit_bins(Reader& io, std::uint64_t values,
+[[gnu::always_inline]] inline std::uint64_t visit_bins(Reader& io,
+                                                       std::uint64_t values,
                                                        PackedBins& bins) {
   const std::uint64_t used = io.number();
-  if (used == 0) return 0;
+  if (used == 0)
+    return 0;
   const std::uint64_t first = io.number();
   const std::uint8_t* pairs = io.raw(used);
   if (pairs == nullptr || first >= Sketch::kBins || used > Sketch::kBins || (pairs[0] & 15) != 0)
@@ -114,13 +126,15 @@ void visit(Writer& io, const Distribution& d) {
     for (std::uint64_t i = 0; i < used; ++i) {
       const std::uint64_t gap = (pairs[i] & 15) == kMore ? io.number() : 0,
                           above = pairs[i] >> 4 == kMore ? io.number() : 0;
-      if (gap >= Sketch::kBins || above > values) return io.check(false), 0;
+      if (gap >= Sketch::kBins || above > values)
+        return io.check(false), 0;
       end += gap;
       total += above;
     }
   }
   io.check(end <= Sketch::kBins && total <= values);
-  if (io.bad()) return 0;
+  if (io.bad())
+    return 0;
   io.bins(end - first);
   bins.pairs = pairs;
   bins.used = static_cast<std::uint32_t>(used);
@@ -133,9 +147,11 @@ void visit(Reader& io, Packed& d) {
   d.bins = {};
   visit(io, d.moments);
   const std::uint64_t values = d.moments.n;
-  if (values == 0) return;
+  if (values == 0)
+    return;
   io.check(visit_bins(io, values, d.bins) == values);
-  if (io.bad()) d.clear();
+  if (io.bad())
+    d.clear();
 }
 
 /// Those that a Digest keeps have memory of their own.
@@ -148,9 +164,11 @@ void visit(Reader& io, Distribution& d) {
 
 template <class Io, class T>
 void visit_parts(Io& io, T& parts, std::int64_t usual, std::uint64_t usually_largest) {
-  if constexpr (Io::kReads) parts = {};
+  if constexpr (Io::kReads)
+    parts = {};
   io.field(parts.count, 1);
-  if (parts.count == 0) return;
+  if (parts.count == 0)
+    return;
   io.near(parts.sum, usual);
   io.near(parts.min, parts.sum);
   io.near(parts.max, parts.min);
@@ -163,18 +181,21 @@ void visit_ordinals(Io& io, T& o, std::int64_t least, std::uint64_t rank) {
   io.field(o.compared);
   io.field(o.shift);
   io.check(o.shift < 32);
-  if constexpr (Io::kReads) o.shift = std::min(o.shift, 31u);
+  if constexpr (Io::kReads)
+    o.shift = std::min(o.shift, 31u);
   io.list(o.longest, kMostList);
   bool one_rank = true;
   if constexpr (!Io::kReads)
-    for (const auto& each : o.longest) one_rank &= each.rank == o.longest.front().rank;
+    for (const auto& each : o.longest)
+      one_rank &= each.rank == o.longest.front().rank;
   io.flag(one_rank);
   bool first = true, negative = false;
   for (auto& each : o.longest) {
     auto ns = static_cast<std::int64_t>(each.ns);
     io.near(ns, least);
     negative |= ns < 0;
-    if constexpr (Io::kReads) each.ns = static_cast<std::uint64_t>(ns);
+    if constexpr (Io::kReads)
+      each.ns = static_cast<std::uint64_t>(ns);
     if (first || !one_rank)
       io.field(each.rank, rank);
     else if constexpr (Io::kReads)
@@ -234,11 +255,13 @@ void visit_gpu(Io& io, T& gpu, std::size_t kernels) {
       visit(io, gpu.kernel_ns.emplace());
     else if (gpu.kernels.size() > 1)
       gpu.kernel_ns = *kernel;
-    if (!kernels_alone) gpu.busy_ns.emplace();
+    if (!kernels_alone)
+      gpu.busy_ns.emplace();
   } else if (!one_each) {
     visit(io, gpu.kernel());
   }
-  if (!kernels_alone) visit(io, *gpu.busy_ns);
+  if (!kernels_alone)
+    visit(io, *gpu.busy_ns);
 }
 
 template <class Io, class T>
@@ -246,10 +269,13 @@ void visit_optional(Io& io, T& gpu, std::size_t kernels) {
   bool there = gpu.has_value();
   io.flag(there);
   if constexpr (Io::kReads) {
-    if (!there) gpu.reset();
-    if (there && !gpu) gpu.emplace();  // else every field of it is read anew
+    if (!there)
+      gpu.reset();
+    if (there && !gpu)
+      gpu.emplace();  // else every field of it is read anew
   }
-  if (there) visit_gpu(io, *gpu, kernels);
+  if (there)
+    visit_gpu(io, *gpu, kernels);
 }
 
 template <class Io, class T, class D>
@@ -257,7 +283,8 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
   std::uint32_t up = r.parent == kNone ? 0 : number - r.parent;
   io.field(up);
   io.check(up <= number);
-  if constexpr (Io::kReads) r.parent = up == 0 || up > number ? kNone : number - up;
+  if constexpr (Io::kReads)
+    r.parent = up == 0 || up > number ? kNone : number - up;
   io.index(r.domain, digest.names.size());
   io.index(r.name, digest.names.size());
   auto kind = static_cast<std::uint8_t>(r.module ? 2 : static_cast<int>(r.kind));
@@ -309,7 +336,8 @@ void visit_kernel(Io& io, T& k, std::size_t names) {
   for (auto& one : k.shapes) {
     auto& shape = one.shape;
     for (auto* three : {&shape.grid, &shape.block, &shape.cluster})
-      for (auto& size : *three) io.field(size);
+      for (auto& size : *three)
+        io.field(size);
     io.field(shape.registers_per_thread);
     io.field(shape.static_shared_bytes);
     io.field(shape.dynamic_shared_bytes);
@@ -321,11 +349,13 @@ void visit_kernel(Io& io, T& k, std::size_t names) {
 template <class Io, class D>
 void visit_head(Io& io, D& d) {
   io.list(d.names, kMostNames);
-  for (auto& name : d.names) io.text(name);
+  for (auto& name : d.names)
+    io.text(name);
   io.check(!d.names.empty() && d.names.front().empty());
   io.text(d.tool);
   io.list(d.sources, kMostList);
-  for (auto& source : d.sources) io.text(source);
+  for (auto& source : d.sources)
+    io.text(source);
   io.near(d.begin_ns, 0);
   io.near(d.end_ns, d.begin_ns);
   io.flag(d.utc);
@@ -335,14 +365,17 @@ void visit_head(Io& io, D& d) {
   for (auto& p : d.processes) {
     for (auto* number : {&p.pid, &p.parent_pid, &p.rank, &p.local_rank, &p.world})
       io.field(*number);
-    for (auto* name : {&p.name, &p.host, &p.run}) io.index(*name, d.names.size());
+    for (auto* name : {&p.name, &p.host, &p.run})
+      io.index(*name, d.names.size());
     io.near(p.start_ns, d.begin_ns);
     io.near(p.end_ns, p.start_ns);
-    for (auto* number : {&p.ranges, &p.kernels}) io.field(*number);
+    for (auto* number : {&p.ranges, &p.kernels})
+      io.field(*number);
     for (auto* ns : {&p.range_own_ns, &p.range_pair_ns}) {
       auto thousandths = static_cast<std::uint64_t>(std::clamp(*ns, 0.0, 1e9) * 1000);
       io.field(thousandths);
-      if constexpr (Io::kReads) *ns = static_cast<double>(thousandths) / 1000;
+      if constexpr (Io::kReads)
+        *ns = static_cast<double>(thousandths) / 1000;
     }
   }
   io.list(d.devices, kMostList, 26);
@@ -360,7 +393,8 @@ void visit_head(Io& io, D& d) {
     io.flag(device.mig);
   }
   io.list(d.kernels, kMostKernels * 4, 4);
-  for (auto& kernel : d.kernels) visit_kernel(io, kernel, d.names.size());
+  for (auto& kernel : d.kernels)
+    visit_kernel(io, kernel, d.names.size());
 }
 
 /// Where a call was made, and when other kernels ran beside it.
@@ -389,7 +423,12 @@ void visit_beside(Io& io, T& call, L& beside, std::size_t contexts) {
 
 /// `at`, `bytes`: of the call before, to which they are near.
 template <class Io, class T, class L, class D>
-void visit_call(Io& io, T& call, L& beside, const D& digest, std::size_t regions, std::int64_t& at,
+void visit_call(Io& io,
+                T& call,
+                L& beside,
+                const D& digest,
+                std::size_t regions,
+                std::int64_t& at,
                 std::int64_t& bytes) {
   io.index(call.name, digest.names.size());
   io.index_or_none(call.region, regions);
@@ -397,7 +436,8 @@ void visit_call(Io& io, T& call, L& beside, const D& digest, std::size_t regions
   io.near(call.end_ns, call.start_ns);
   at = call.end_ns;
   io.sum(call.bytes, bytes);
-  if (call.bytes != kUnknown) bytes = call.bytes;
+  if (call.bytes != kUnknown)
+    bytes = call.bytes;
   io.sum(call.hidden_ns, 0);
   visit_beside(io, call, beside, digest.contexts.size());
 }
@@ -412,11 +452,14 @@ void visit_calls(Io& io, T& c, const D& digest, std::size_t regions) {
   io.field(c.shift);
   io.check(c.shift < 32);
   io.list(c.calls, kMostList, 5);
-  if constexpr (Io::kReads) c.beside.clear();
+  if constexpr (Io::kReads)
+    c.beside.clear();
   std::int64_t at = digest.begin_ns, bytes = 0;
-  for (auto& call : c.calls) visit_call(io, call, c.beside, digest, regions, at, bytes);
+  for (auto& call : c.calls)
+    visit_call(io, call, c.beside, digest, regions, at, bytes);
   io.list(c.standing, kMostList, 5);
-  for (auto& call : c.standing) visit_call(io, call, c.beside, digest, regions, at, bytes);
+  for (auto& call : c.standing)
+    visit_call(io, call, c.beside, digest, regions, at, bytes);
 }
 
 template <class Io, class T, class D>
@@ -425,7 +468,8 @@ void visit_messaging(Io& io, T& m, const D& digest, std::size_t regions) {
     std::int64_t number = value;
     io.near(number, 0);
     io.check(number >= INT32_MIN && number <= INT32_MAX);
-    if constexpr (Io::kReads) value = static_cast<std::int32_t>(number);
+    if constexpr (Io::kReads)
+      value = static_cast<std::int32_t>(number);
   };
   io.index(m.process, digest.processes.size());
   io.field(m.shift);
@@ -438,7 +482,8 @@ void visit_messaging(Io& io, T& m, const D& digest, std::size_t regions) {
     small(one.self);
   }
   io.list(m.calls, kMostList, 11);
-  if constexpr (Io::kReads) m.beside.clear();
+  if constexpr (Io::kReads)
+    m.beside.clear();
   std::int64_t at = digest.begin_ns, bytes = 0;
   for (auto& call : m.calls) {
     visit_call(io, call, m.beside, digest, regions, at, bytes);
@@ -463,7 +508,8 @@ void visit_works(Io& io, D& d) {
   io.list(d.works, kMostList, 15);
   for (auto& work : d.works) {
     io.field(work.rank);
-    for (auto* number : {&work.kernels, &work.kernel_ns, &work.copied_bytes}) io.sum(*number, 0);
+    for (auto* number : {&work.kernels, &work.kernel_ns, &work.copied_bytes})
+      io.sum(*number, 0);
     io.real(work.kernel_threads);
     io.list(work.gpus, kMostList, 4);
     for (auto& gpu : work.gpus) {
@@ -475,7 +521,8 @@ void visit_works(Io& io, D& d) {
     io.list(work.paced, kMostPaced, 9);
     for (auto& paced : work.paced) {
       io.index(paced.name, d.kernels.size());
-      for (auto& size : paced.size) io.field(size);
+      for (auto& size : paced.size)
+        io.field(size);
       io.field(paced.calls);
       io.sum(paced.ns, 0);
       io.check(paced.calls > 0);
@@ -508,13 +555,16 @@ void visit_tail(Io& io, D& d, std::size_t regions) {
   io.list(d.contexts, kMostNames);
   for (auto& context : d.contexts) {
     io.list(context, regions);
-    for (auto& region : context) io.index(region, regions);
+    for (auto& region : context)
+      io.index(region, regions);
     io.check(std::is_sorted(context.begin(), context.end(), std::less_equal<>()));
   }
   io.list(d.collectives, kMostList, 7);
-  for (auto& calls : d.collectives) visit_calls(io, calls, d, regions);
+  for (auto& calls : d.collectives)
+    visit_calls(io, calls, d, regions);
   io.list(d.messaging, kMostList, 5);
-  for (auto& messaging : d.messaging) visit_messaging(io, messaging, d, regions);
+  for (auto& messaging : d.messaging)
+    visit_messaging(io, messaging, d, regions);
   io.list(d.open, kMostList, 4);
   for (auto& one : d.open) {
     io.index(one.host, d.names.size());
@@ -566,14 +616,18 @@ base::Result<std::string> encode(Digest digest, int level) {
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
   std::string out(kMagic);
   const auto put = [&](std::uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i)));
+    for (int i = 0; i < bytes; ++i)
+      out.push_back(static_cast<char>(value >> (8 * i)));
   };
   put(kVersion, 4);
   put(0, 4);
   put(writer.bytes.size(), 8);
   out.resize(kHeader + ZSTD_compressBound(writer.bytes.size()));
-  const std::size_t size = ZSTD_compress2(context.get(), out.data() + kHeader, out.size() - kHeader,
-                                          writer.bytes.data(), writer.bytes.size());
+  const std::size_t size = ZSTD_compress2(context.get(),
+                                          out.data() + kHeader,
+                                          out.size() - kHeader,
+                                          writer.bytes.data(),
+                                          writer.bytes.size());
   if (ZSTD_isError(size) != 0)
     return base::fail(base::Code::kInternal, ZSTD_getErrorName(size), "digest");
   out.resize(kHeader + size);
@@ -603,7 +657,8 @@ base::Result<void> Reading::open(std::string_view bytes, const std::string& wher
                        const std::string& hint = "Report on the run itself") {
     return base::fail(base::Code::kBadData, what, where, hint);
   };
-  if (bytes.size() < kHeader || !bytes.starts_with(kMagic)) return bad("this is not a digest");
+  if (bytes.size() < kHeader || !bytes.starts_with(kMagic))
+    return bad("this is not a digest");
   const std::uint64_t version = little(bytes.substr(8, 4));
   if (version != kVersion)
     return bad(
@@ -612,10 +667,14 @@ base::Result<void> Reading::open(std::string_view bytes, const std::string& wher
   const std::uint64_t size = little(bytes.substr(16, 8));
   if (size > base::most_unpacked(bytes.size()))
     return bad("the digest claims to hold " + std::to_string(size) + " bytes");
-  if (state.payload.size() < size) state.payload.resize(size);
+  if (state.payload.size() < size)
+    state.payload.resize(size);
   state.size = size;
-  const std::size_t done = ZSTD_decompressDCtx(state.context.get(), state.payload.data(), size,
-                                               bytes.data() + kHeader, bytes.size() - kHeader);
+  const std::size_t done = ZSTD_decompressDCtx(state.context.get(),
+                                               state.payload.data(),
+                                               size,
+                                               bytes.data() + kHeader,
+                                               bytes.size() - kHeader);
   if (ZSTD_isError(done) != 0 || done != size)
     return bad("the digest is damaged: " +
                std::string(ZSTD_isError(done) != 0 ? ZSTD_getErrorName(done)
@@ -624,7 +683,8 @@ base::Result<void> Reading::open(std::string_view bytes, const std::string& wher
   visit_head(state.reader, head);
   regions_ = state.reader.count(kMostRegions * 4, 12);
   state.depth.clear();
-  if (state.reader.bad()) return bad(std::string(kUnfitting));
+  if (state.reader.bad())
+    return bad(std::string(kUnfitting));
   return {};
 }
 
@@ -632,7 +692,8 @@ template <class R>
 bool Reading::next(R& into) {
   State& state = *state_;
   visit_region(state.reader, into, head, static_cast<std::uint32_t>(state.depth.size()));
-  if (state.reader.bad()) return false;
+  if (state.reader.bad())
+    return false;
   state.depth.push_back(into.parent == kNone ? 0 : state.depth[into.parent] + 1);
   return state.depth.back() <= kDeepest;
 }
@@ -654,24 +715,27 @@ base::Result<void> decode(std::string_view bytes, const std::string& where, Dige
     const bool whole =
         std::all_of(regions.begin(), regions.end(), [](Region& one) { return reading.next(one); });
     if (!whole || !reading.finish())
-      read = base::fail(base::Code::kBadData, std::string(kUnfitting), where,
-                        "Report on the run itself");
+      read = base::fail(
+          base::Code::kBadData, std::string(kUnfitting), where, "Report on the run itself");
   }
   out = std::move(reading.head);
   out.regions = std::move(regions);
-  if (!read) out = {};
+  if (!read)
+    out = {};
   return read;
 }
 
 base::Result<void> write(const std::filesystem::path& file, Digest digest) {
   auto bytes = encode(std::move(digest));
-  if (!bytes) return base::fail(std::move(bytes));
+  if (!bytes)
+    return base::fail(std::move(bytes));
   return base::write_file(file, *bytes);
 }
 
 base::Result<void> read(const std::filesystem::path& file, Digest& out) {
   const auto bytes = base::read_regular(file, kMostFile);
-  if (!bytes) return tl::make_unexpected(bytes.error());
+  if (!bytes)
+    return tl::make_unexpected(bytes.error());
   return decode(*bytes, file.string(), out);
 }
 

@@ -17,7 +17,8 @@ inline constexpr std::size_t kMostFile = 64 << 20;
 /// The file's bytes, the same for equal digests whatever merges they came from.
 [[nodiscard]] base::Result<std::string> encode(Digest digest, int level = -1);
 /// Into `out`, whose memory is used again. kBadData with the offset; another version is that too.
-[[nodiscard]] base::Result<void> decode(std::string_view bytes, const std::string& where,
+[[nodiscard]] base::Result<void> decode(std::string_view bytes,
+                                        const std::string& where,
                                         Digest& out);
 
 /// A digest that is read region by region, so that many are merged without ever being whole in

@@ -43,8 +43,11 @@ void close_gaps(Spans& parts) {
 
 class Maker {
  public:
-  Maker(const Session& session, const analyze::Options& options, const analyze::Details& details,
-        const model::Report& report, std::size_t regions)
+  Maker(const Session& session,
+        const analyze::Options& options,
+        const analyze::Details& details,
+        const model::Report& report,
+        std::size_t regions)
       : session_(session),
         options_(options),
         details_(details),
@@ -69,10 +72,12 @@ class Maker {
 
  private:
   std::uint32_t name(std::string_view text) {
-    if (text.empty()) return 0;
+    if (text.empty())
+      return 0;
     const auto [at, added] =
         names_.try_emplace(std::string(text), static_cast<std::uint32_t>(out_.names.size()));
-    if (added) out_.names.emplace_back(text);
+    if (added)
+      out_.names.emplace_back(text);
     return at->second;
   }
   std::uint32_t name(model::StringId id) { return name(session_.strings.view(id)); }
@@ -104,14 +109,16 @@ class Maker {
       process.ranges = static_cast<std::uint64_t>(report_.processes[p].ranges);
       process.kernels = static_cast<std::uint64_t>(report_.processes[p].kernels);
       number_.push_back(static_cast<std::uint64_t>(from.rank) << 32 | of_rank[from.rank]++);
-      if (from.rank != kNone && (rank_ == kNone || from.rank < rank_)) rank_ = from.rank;
+      if (from.rank != kNone && (rank_ == kNone || from.rank < rank_))
+        rank_ = from.rank;
     }
     for (std::size_t i = 0; i < report_.devices.size(); ++i) {
       model::Device device = report_.devices[i];
       device.name = name(report_.device_names[i]);
       device.uuid = name(report_.device_uuids[i]);
       device.pci_bus = device.chip = 0;
-      if (device.process >= out_.processes.size()) device.process = kNone;
+      if (device.process >= out_.processes.size())
+        device.process = kNone;
       out_.devices.push_back(device);
     }
   }
@@ -119,8 +126,8 @@ class Maker {
   void regions() {
     const Regions of{session_, options_, tree_, details_.keys, details_.by_cell};
     const RankTimes times(of);
-    const std::size_t most = std::clamp(kMostLengths / std::max<std::size_t>(1, regions_),
-                                        kFewestLengths, kMostLengthsOfRegion);
+    const std::size_t most = std::clamp(
+        kMostLengths / std::max<std::size_t>(1, regions_), kFewestLengths, kMostLengthsOfRegion);
     region_of_.assign(tree_.nodes.size(), kNone);
     for (std::uint32_t r = 0; r < regions_; ++r) {
       const analyze::RegionKey& key = details_.keys[r];
@@ -136,11 +143,14 @@ class Maker {
       region.first_start_ns = utc(node.first_start_ns);
       visit_numbers(
           [&](auto field, auto, auto, auto report) { take(from, report, region.*field); });
-      for (const std::uint32_t cell : of.cells(r)) region.replayed += tree_.cells[cell].replayed;
+      for (const std::uint32_t cell : of.cells(r))
+        region.replayed += tree_.cells[cell].replayed;
       static_cast<ByRank&>(region) = times.of(std::span(&r, 1), most);
       occurrences(occurrences_of(of, details_.phases, std::span(&r, 1)), from, region);
-      if (from.gpu) region.gpu = gpu(*from.gpu);
-      if (region.gpu) gpu_occurrences(of, r, *region.gpu);
+      if (from.gpu)
+        region.gpu = gpu(*from.gpu);
+      if (region.gpu)
+        gpu_occurrences(of, r, *region.gpu);
       out_.regions.push_back(std::move(region));
     }
   }
@@ -153,7 +163,8 @@ class Maker {
   }
   template <class T>
   static void take(const model::Region& from, T model::Steady::*at, std::int64_t& to) {
-    if (from.steady) to = whole(static_cast<double>((*from.steady).*at));
+    if (from.steady)
+      to = whole(static_cast<double>((*from.steady).*at));
   }
   static void take(const model::Region&, NotInReports, std::int64_t&) {}
 
@@ -161,10 +172,13 @@ class Maker {
   void occurrences(const Occurrences& of, const model::Region& from, Region& region) const {
     Distribution settled;
     settled.add(of.unlisted);
-    for (const std::int64_t length : of.settled) settled.add(length);
-    for (const std::int64_t length : of.warm_ups) region.unsettled.add(length);
+    for (const std::int64_t length : of.settled)
+      settled.add(length);
+    for (const std::int64_t length : of.warm_ups)
+      region.unsettled.add(length);
     for (const std::int64_t length : of.slowed)
-      if (!of.without_slowed(from.wall)) region.unsettled.add(length);
+      if (!of.without_slowed(from.wall))
+        region.unsettled.add(length);
     region.settled_min = settled.moments.min;
     region.settled_max = settled.moments.max;
     region.wall = std::move(settled);
@@ -177,8 +191,10 @@ class Maker {
         : busy  ? std::llround(*from.steady->busy_share * from.steady->wall_total_ns)
                 : 0;
     for (const auto& [process, ns] : of.of_process)
-      if (process < number_.size()) region.of_processes.add(number_[process], ns);
-    for (const auto& [tid, ns] : of.of_thread) region.of_threads.add(tid, ns);
+      if (process < number_.size())
+        region.of_processes.add(number_[process], ns);
+    for (const auto& [tid, ns] : of.of_thread)
+      region.of_threads.add(tid, ns);
   }
 
   static Gpu gpu(const model::GpuWork& from) {
@@ -186,7 +202,8 @@ class Maker {
     out.kernel_ns.emplace();
     for (std::size_t i = 0; i < kGpuCounts.size(); ++i)
       out.counts[i] = from.*kGpuCounts[i] < 0 ? kUnknown : from.*kGpuCounts[i];
-    for (std::size_t i = 0; i < kGpuTimes.size(); ++i) out.times[i] = whole(from.*kGpuTimes[i]);
+    for (std::size_t i = 0; i < kGpuTimes.size(); ++i)
+      out.times[i] = whole(from.*kGpuTimes[i]);
     out.partial = from.partial;
     for (const model::CopyRow& row : from.copies_by_kind)
       out.copies.push_back({row.kind, row.calls, whole(row.bytes), whole(row.total_ns)});
@@ -195,18 +212,24 @@ class Maker {
 
   void gpu_occurrences(const Regions& of, std::size_t r, Gpu& gpu) const {
     gpu.busy_ns.emplace();
-    if (session_.unrecorded.kernels) return;
+    if (session_.unrecorded.kernels)
+      return;
     const OccurrenceWork work = occurrence_work(of, r, details_.gpu.busy, details_.gpu.paused);
     gpu.kernel_ns->add(work.without);
-    for (const std::int64_t ns : work.kernel_ns) gpu.kernel_ns->add(ns);
-    if (session_.unrecorded.copies) return;
+    for (const std::int64_t ns : work.kernel_ns)
+      gpu.kernel_ns->add(ns);
+    if (session_.unrecorded.copies)
+      return;
     gpu.busy_ns->add(work.without);
-    for (const std::int64_t ns : work.busy_ns) gpu.busy_ns->add(ns);
+    for (const std::int64_t ns : work.busy_ns)
+      gpu.busy_ns->add(ns);
   }
 
   void kernels() {
-    if (report_.total) out_.total = gpu(*report_.total);
-    if (report_.unattributed) out_.unattributed = gpu(*report_.unattributed);
+    if (report_.total)
+      out_.total = gpu(*report_.total);
+    if (report_.unattributed)
+      out_.unattributed = gpu(*report_.unattributed);
     const analyze::KernelGroups& groups = details_.gpu.groups;
     for (const analyze::KernelGroups::ShownKernel& from : groups.names) {
       const model::KernelName& known = session_.kernel_names[from.kernel_name];
@@ -215,8 +238,10 @@ class Maker {
     }
     groups.wide ? add_groups(groups.times64) : add_groups(groups.times32);
     for (Region& region : out_.regions)
-      if (region.gpu) sort(*region.gpu);
-    if (out_.unattributed) sort(*out_.unattributed);
+      if (region.gpu)
+        sort(*region.gpu);
+    if (out_.unattributed)
+      sort(*out_.unattributed);
   }
 
   static void sort(Gpu& gpu) { std::ranges::sort(gpu.kernels, {}, &KernelSum::name); }
@@ -230,7 +255,8 @@ class Maker {
       const bool launched = !group.graph && group.set != analyze::Sets::kNoLaunch;
       for (std::size_t i = group.begin; i < group.begin + group.calls; ++i) {
         duration.add(static_cast<std::int64_t>(times.duration[i]));
-        if (launched) latency.add(static_cast<std::int64_t>(times.latency[i]));
+        if (launched)
+          latency.add(static_cast<std::int64_t>(times.latency[i]));
       }
       out_.kernels[group.name].duration.add(duration);
       if (group.shape < session_.kernel_shapes.size())
@@ -243,10 +269,13 @@ class Maker {
                            out_.regions[entry.region].gpu
                        ? &*out_.regions[entry.region].gpu
                        : nullptr;
-        if (gpu == nullptr) continue;
+        if (gpu == nullptr)
+          continue;
         gpu->latency.add(latency);
-        if (entry.region == sets.total_region) continue;  // Digest::kernels has them
-        const auto at = std::find_if(gpu->kernels.begin(), gpu->kernels.end(),
+        if (entry.region == sets.total_region)
+          continue;  // Digest::kernels has them
+        const auto at = std::find_if(gpu->kernels.begin(),
+                                     gpu->kernels.end(),
                                      [&](const KernelSum& sum) { return sum.name == group.name; });
         if (at == gpu->kernels.end())
           gpu->kernels.push_back({group.name, duration});
@@ -255,7 +284,8 @@ class Maker {
       }
     }
     for (std::size_t k = 0; k < shapes.size(); ++k)
-      for (const auto& [shape, calls] : shapes[k]) out_.kernels[k].shapes.push_back({shape, calls});
+      for (const auto& [shape, calls] : shapes[k])
+        out_.kernels[k].shapes.push_back({shape, calls});
   }
 
   void collectives() {
@@ -278,8 +308,11 @@ class Maker {
     for (const auto& [first, last] : runs) {
       const analyze::Communicator& communicator =
           found.communicators[found.calls[first].communicator];
-      Calls calls{found.calls[first].process, communicator.nccl, communicator.id,
-                  communicator.ranks, last - first};
+      Calls calls{found.calls[first].process,
+                  communicator.nccl,
+                  communicator.id,
+                  communicator.ranks,
+                  last - first};
       calls.shift = shift_for(last - first, most);
       for (std::size_t i = first; i < last; i += std::size_t{1} << calls.shift)
         fill(calls.calls.emplace_back(), found.calls[i], around, i, calls.beside);
@@ -298,8 +331,11 @@ class Maker {
               ? *same
               : out_.collectives.emplace_back(
                     Calls{call.process, communicator.nccl, communicator.id, communicator.ranks});
-      fill(calls.standing.emplace_back(), call, around,
-           around.around.size() - found.standing.size() + i, calls.beside);
+      fill(calls.standing.emplace_back(),
+           call,
+           around,
+           around.around.size() - found.standing.size() + i,
+           calls.beside);
     }
     messages(found, around);
   }
@@ -335,18 +371,23 @@ class Maker {
       const auto [at, added] = all.communicators.try_emplace(
           call.communicator, static_cast<std::uint32_t>(all.made.communicators.size()));
       const analyze::Communicator& known = found.communicators[call.communicator];
-      if (added) all.made.communicators.push_back({known.nccl, known.id, known.ranks});
-      if (call.self >= 0) all.made.communicators[at->second].self = call.self;
-      if (call.operation == analyze::Operation::kWait) continue;
+      if (added)
+        all.made.communicators.push_back({known.nccl, known.id, known.ranks});
+      if (call.self >= 0)
+        all.made.communicators[at->second].self = call.self;
+      if (call.operation == analyze::Operation::kWait)
+        continue;
       for (const bool sends : {true, false}) {
         const CollectiveCall::End& end = sends ? call.to : call.from;
-        if (end.rank <= CollectiveCall::kNobody) continue;
+        if (end.rank <= CollectiveCall::kNobody)
+          continue;
         const std::uint64_t ordinal = ordinals[{
             call.communicator, session_.processes[call.process].rank, sends, end.rank, end.tag}]++;
         all.made.ends.push_back({c, call.done, at->second, sends, end.rank, end.tag, ordinal});
         all.hashes.push_back(Messaging::hash(known.id, end.tag, ordinal));
         hashes[one_of[c]].insert(all.hashes.back());
-        if (call.done != kNone) hashes[one_of[call.done]].insert(all.hashes.back());
+        if (call.done != kNone)
+          hashes[one_of[call.done]].insert(all.hashes.back());
       }
     }
     for (auto& [process, all] : of_process) {
@@ -354,8 +395,9 @@ class Maker {
       made.process = process;
       const auto kept = [&list = all.hashes](std::uint32_t shift) {
         return static_cast<std::size_t>(
-            std::count_if(list.begin(), list.end(),
-                          [&](std::uint64_t hash) { return (hash & ((1ull << shift) - 1)) == 0; }));
+            std::count_if(list.begin(), list.end(), [&](std::uint64_t hash) {
+              return (hash & ((1ull << shift) - 1)) == 0;
+            }));
       };
       // Ends of one hash go together: rather some more than none.
       const std::size_t most = std::max<std::size_t>(1, kMostKeptEnds / of_process.size());
@@ -365,9 +407,11 @@ class Maker {
       std::map<std::uint32_t, std::uint32_t> place;
       std::size_t ends = 0;
       for (std::size_t i = 0; i < made.ends.size(); ++i) {
-        if ((all.hashes[i] & ((1ull << made.shift) - 1)) != 0) continue;
+        if ((all.hashes[i] & ((1ull << made.shift) - 1)) != 0)
+          continue;
         place[made.ends[i].call] = 0;
-        if (made.ends[i].done != kNone) place[made.ends[i].done] = 0;
+        if (made.ends[i].done != kNone)
+          place[made.ends[i].done] = 0;
         made.ends[ends++] = made.ends[i];
       }
       made.ends.resize(ends);
@@ -382,14 +426,18 @@ class Maker {
       }
       for (Messaging::End& end : made.ends) {
         end.call = place[end.call];
-        if (end.done != kNone) end.done = place[end.done];
+        if (end.done != kNone)
+          end.done = place[end.done];
       }
       out_.messaging.push_back(std::move(made));
     }
   }
 
-  void fill(Calls::Call& into, const analyze::CollectiveCall& call,
-            const Surroundings& surroundings, std::size_t at, Spans& beside) {
+  void fill(Calls::Call& into,
+            const analyze::CollectiveCall& call,
+            const Surroundings& surroundings,
+            std::size_t at,
+            Spans& beside) {
     const Around& around = surroundings.around[at];
     into.name = name(call.name);
     into.region = around.path == kNone ? kNone : region_of_[around.path];
@@ -417,7 +465,8 @@ class Maker {
     regions.erase(std::unique(regions.begin(), regions.end()), regions.end());
     const auto [at, added] =
         contexts_.try_emplace(regions, static_cast<std::uint32_t>(out_.contexts.size()));
-    if (added) out_.contexts.push_back(std::move(regions));
+    if (added)
+      out_.contexts.push_back(std::move(regions));
     return at->second;
   }
 
@@ -425,9 +474,11 @@ class Maker {
     Open one;
     for (const model::OpenSpan& span : session_.open_spans)
       one.closed_ns = plus(one.closed_ns, span.between_ns);
-    if (!session_.processes.empty()) one.host = name(session_.processes.front().host);
+    if (!session_.processes.empty())
+      one.host = name(session_.processes.front().host);
     for (const model::CounterWait& wait : session_.counter_waits)
-      if (wait.path.size() == 1) one.waits_ns += wait.ns;
+      if (wait.path.size() == 1)
+        one.waits_ns += wait.ns;
     analyze::Spans spans = analyze::top_spans(session_, tree_);
     for (auto& [start, end] : spans) {
       start = utc(start);
@@ -437,7 +488,8 @@ class Maker {
     Open all;
     all.spans = std::move(spans);
     one.add(all);  // disjoint
-    if (one.spans.size() > kMostSpans) close(one);
+    if (one.spans.size() > kMostSpans)
+      close(one);
     out_.open.push_back(std::move(one));
   }
 
@@ -464,7 +516,8 @@ class Maker {
   void works() {
     Works works = works_of(session_, report_, [&](std::string_view text) { return name(text); });
     std::map<std::uint32_t, std::uint32_t> kernel_of;  // by name
-    for (std::uint32_t k = 0; k < out_.kernels.size(); ++k) kernel_of[out_.kernels[k].name] = k;
+    for (std::uint32_t k = 0; k < out_.kernels.size(); ++k)
+      kernel_of[out_.kernels[k].name] = k;
     for (WorkOfRank& work : works.ranks) {
       work.kernel_threads = std::min(work.kernel_threads, 1e29);
       for (WorkOfRank::Gpu& gpu : work.gpus)
@@ -472,10 +525,12 @@ class Maker {
       std::erase_if(work.paced,
                     [&](const auto& kernel) { return !kernel_of.contains(kernel.name); });
       std::sort(work.paced.begin(), work.paced.end(), [&](const auto& a, const auto& b) {
-        if (a.ns != b.ns) return a.ns > b.ns;
+        if (a.ns != b.ns)
+          return a.ns > b.ns;
         return std::tie(out_.names[a.name], a.size) < std::tie(out_.names[b.name], b.size);
       });
-      for (WorkOfRank::Paced& kernel : work.paced) kernel.name = kernel_of[kernel.name];
+      for (WorkOfRank::Paced& kernel : work.paced)
+        kernel.name = kernel_of[kernel.name];
       work.not_kept = work.paced.size() - std::min(work.paced.size(), kMostPaced);
       work.paced.resize(std::min(work.paced.size(), kMostPaced));
       out_.works.push_back(std::move(work));
@@ -494,10 +549,13 @@ class Maker {
         }
         if (covered > 0)
           clock.samples.push_back(
-              {utc(from.samples[i].start_ns), utc(from.samples[last - 1].end_ns), covered,
+              {utc(from.samples[i].start_ns),
+               utc(from.samples[last - 1].end_ns),
+               covered,
                step == 1 ? from.samples[i].value : sum / static_cast<double>(covered)});
       }
-      if (!clock.samples.empty()) out_.clocks.push_back(std::move(clock));
+      if (!clock.samples.empty())
+        out_.clocks.push_back(std::move(clock));
     }
   }
 
@@ -531,15 +589,19 @@ base::Result<Digest> digest_of(const Session& session, const analyze::Options& w
   return tally_of(session, options, details, report);
 }
 
-base::Result<Digest> tally_of(const Session& session, const analyze::Options& options,
-                              const analyze::Details& details, const model::Report& report) {
+base::Result<Digest> tally_of(const Session& session,
+                              const analyze::Options& options,
+                              const analyze::Details& details,
+                              const model::Report& report) {
   const auto regions = static_cast<std::size_t>(
       std::ranges::count_if(details.keys, &RegionKey::of_all));  // come first
   if (regions > kMostRegions || details.gpu.groups.names.size() > kMostKernels)
     return base::fail(base::Code::kUsage,
-                      fmt::format("{} regions and {} kernels are too many for a digest", regions,
+                      fmt::format("{} regions and {} kernels are too many for a digest",
+                                  regions,
                                   details.gpu.groups.names.size()),
-                      {}, "Give ranges fewer names, or record with --fold-names numbers");
+                      {},
+                      "Give ranges fewer names, or record with --fold-names numbers");
   return Maker(session, options, details, report, regions).run();
 }
 

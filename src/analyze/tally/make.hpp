@@ -16,7 +16,8 @@ namespace rangescope::analyze::tally {
 
 /// Of what a report of all regions was summed up from.
 [[nodiscard]] base::Result<Digest> tally_of(const model::Session& session,
-                                            const analyze::Options& options, const Details& details,
+                                            const analyze::Options& options,
+                                            const Details& details,
                                             const model::Report& report);
 
 }  // namespace rangescope::analyze::tally

@@ -15,7 +15,8 @@ namespace rangescope::analyze::tally {
 namespace {
 
 void add_bins(Sketch& sketch, const PackedBins& other) {
-  if (other.used == 0) return;
+  if (other.used == 0)
+    return;
   std::uint64_t* to = sketch.reach(other.first, other.end);
   if (other.more.empty()) {
     for (const std::uint8_t *pair = other.pairs, *end = pair + other.used; pair != end; ++pair) {
@@ -28,8 +29,10 @@ void add_bins(Sketch& sketch, const PackedBins& other) {
   constexpr std::uint64_t kMore = 15;
   for (const std::uint8_t *pair = other.pairs, *end = pair + other.used; pair != end; ++pair) {
     std::uint64_t gap = *pair & kMore, above = *pair >> 4;
-    if (gap == kMore) gap += more.number();
-    if (above == kMore) above += more.number();
+    if (gap == kMore)
+      gap += more.number();
+    if (above == kMore)
+      above += more.number();
     to += gap;
     *to++ += above + 1;
   }
@@ -62,7 +65,8 @@ void Open::add(const Open& other) {
 }
 
 void add_no_gpu(std::optional<Gpu>& into, const RegionFacts& of) {
-  if (!into) into.emplace();
+  if (!into)
+    into.emplace();
   if (of.settled_busy_ns == kUnknown) {
     into->counts.fill(kUnknown);
     into->times.fill(kUnknown);
@@ -70,9 +74,11 @@ void add_no_gpu(std::optional<Gpu>& into, const RegionFacts& of) {
   }
   const std::int64_t closed = std::max<std::int64_t>(of.occurrences, 0);
   into->counts.back() = plus(into->counts.back(), closed);
-  if (!into->kernel_ns) into->kernel_ns = into->kernel();
+  if (!into->kernel_ns)
+    into->kernel_ns = into->kernel();
   into->kernel_ns->add(0, static_cast<std::uint64_t>(closed));
-  if (into->busy_ns) into->busy_ns->add(0, static_cast<std::uint64_t>(closed));
+  if (into->busy_ns)
+    into->busy_ns->add(0, static_cast<std::uint64_t>(closed));
 }
 
 namespace {
@@ -88,8 +94,10 @@ void add_sums(std::array<std::int64_t, n>& into, const std::array<std::int64_t, 
     signs |= a | b | sums[i];
   }
   const bool plain = signs >> 63 == 0;  // nothing unknown, nothing too large
-  if (plain) std::copy(sums.begin(), sums.end(), into.begin());
-  for (std::size_t i = 0; i < n && !plain; ++i) into[i] = plus(into[i], from[i]);
+  if (plain)
+    std::copy(sums.begin(), sums.end(), into.begin());
+  for (std::size_t i = 0; i < n && !plain; ++i)
+    into[i] = plus(into[i], from[i]);
 }
 
 template <class D>
@@ -98,9 +106,10 @@ void add(Gpu& into, const GpuOf<D>& from, const std::vector<std::uint32_t>& kern
   add_sums(into.times, from.times);
   into.partial |= from.partial;
   for (const Copies& copy : from.copies) {
-    const auto at =
-        std::lower_bound(into.copies.begin(), into.copies.end(), copy,
-                         [](const Copies& a, const Copies& b) { return a.kind < b.kind; });
+    const auto at = std::lower_bound(
+        into.copies.begin(), into.copies.end(), copy, [](const Copies& a, const Copies& b) {
+          return a.kind < b.kind;
+        });
     if (at == into.copies.end() || at->kind != copy.kind) {
       into.copies.insert(at, copy);
       continue;
@@ -114,10 +123,14 @@ void add(Gpu& into, const GpuOf<D>& from, const std::vector<std::uint32_t>& kern
              one_each = !into.kernel_ns && !from.kernel_ns && from.kernels.size() == 1 &&
                         (empty || (into.kernels.size() == 1 &&
                                    into.kernels[0].name == kernel_of[from.kernels[0].name]));
-  if (!into.busy_ns && from.busy_ns) into.busy_ns = into.kernel();
-  if (into.busy_ns) into.busy_ns->add(from.busy());
-  if (!one_each && !into.kernel_ns) into.kernel_ns = into.kernel();
-  if (!one_each) into.kernel_ns->add(from.kernel());
+  if (!into.busy_ns && from.busy_ns)
+    into.busy_ns = into.kernel();
+  if (into.busy_ns)
+    into.busy_ns->add(from.busy());
+  if (!one_each && !into.kernel_ns)
+    into.kernel_ns = into.kernel();
+  if (!one_each)
+    into.kernel_ns->add(from.kernel());
   std::size_t guess = 0;
   std::unordered_map<std::uint32_t, std::size_t> places;
   const std::size_t before = into.kernels.size();
@@ -125,10 +138,12 @@ void add(Gpu& into, const GpuOf<D>& from, const std::vector<std::uint32_t>& kern
     const std::uint32_t name = kernel_of[sum.name];
     if (guess >= into.kernels.size() || into.kernels[guess].name != name) {
       if (places.empty())
-        for (std::size_t i = 0; i < before; ++i) places.emplace(into.kernels[i].name, i);
+        for (std::size_t i = 0; i < before; ++i)
+          places.emplace(into.kernels[i].name, i);
       guess = places.try_emplace(name, into.kernels.size()).first->second;
     }
-    if (guess == into.kernels.size()) into.kernels.push_back({name, {}});
+    if (guess == into.kernels.size())
+      into.kernels.push_back({name, {}});
     into.kernels[guess++].duration.add(sum.duration);
   }
   into.latency.add(from.latency);
@@ -137,8 +152,10 @@ void add(Gpu& into, const GpuOf<D>& from, const std::vector<std::uint32_t>& kern
 template <class D>
 void add(Region& into, const RegionOf<D>& from, const std::vector<std::uint32_t>& kernel_of) {
   const bool first = into.ranks.empty() && into.ordinals.compared == 0;
-  if (from.gpu && !into.gpu && into.occurrences > 0) add_no_gpu(into.gpu, into);
-  if (into.gpu && !from.gpu) add_no_gpu(into.gpu, from);
+  if (from.gpu && !into.gpu && into.occurrences > 0)
+    add_no_gpu(into.gpu, into);
+  if (into.gpu && !from.gpu)
+    add_no_gpu(into.gpu, from);
   visit_numbers(
       [&](auto field, auto join, auto, auto) { into.*field = join(into.*field, from.*field); });
   into.first_start_ns = std::min(into.first_start_ns, from.first_start_ns);
@@ -151,11 +168,15 @@ void add(Region& into, const RegionOf<D>& from, const std::vector<std::uint32_t>
   into.unsettled.add(from.unsettled);
   into.of_processes.add(from.of_processes);
   into.of_threads.add(from.of_threads);
-  if (!from.ranks.empty()) into.ordinals.add(from.ordinals, first);
-  for (const OfRank& rank : from.ranks) into.ranks.push_back(rank);
+  if (!from.ranks.empty())
+    into.ordinals.add(from.ordinals, first);
+  for (const OfRank& rank : from.ranks)
+    into.ranks.push_back(rank);
   into.closed += from.closed;
-  if (!from.gpu) return;
-  if (!into.gpu) into.gpu.emplace();
+  if (!from.gpu)
+    return;
+  if (!into.gpu)
+    into.gpu.emplace();
   add(*into.gpu, *from.gpu, kernel_of);
 }
 
@@ -203,7 +224,9 @@ struct Merger::State {
 
   std::uint32_t region(const RegionFacts& from, const Places& of) {
     const RegionKey key{from.parent == kNone ? kNone : of.regions[from.parent],
-                        of.names[from.domain], of.names[from.name], from.kind};
+                        of.names[from.domain],
+                        of.names[from.name],
+                        from.kind};
     const auto same = [&](const Region& r) {
       return r.parent == key.parent && r.name == key.name && r.domain == key.domain &&
              r.kind == key.kind;
@@ -233,8 +256,10 @@ struct Merger::State {
   }
 
   static void merge(std::optional<Gpu>& into, const std::optional<Gpu>& from, const Places& of) {
-    if (!from) return;
-    if (!into) into.emplace();
+    if (!from)
+      return;
+    if (!into)
+      into.emplace();
     tally::add(*into, *from, of.kernels);
   }
 
@@ -250,7 +275,10 @@ struct Merger::State {
       empty = false;
     }
     std::vector<std::string> sources;
-    std::set_union(all.sources.begin(), all.sources.end(), from.sources.begin(), from.sources.end(),
+    std::set_union(all.sources.begin(),
+                   all.sources.end(),
+                   from.sources.begin(),
+                   from.sources.end(),
                    std::back_inserter(sources));
     all.sources = std::move(sources);
 
@@ -260,7 +288,8 @@ struct Merger::State {
                              ? static_cast<std::uint32_t>(i)
                              : name(from.names[i]));
     of.kernels.clear();
-    for (const KernelTally& kernel : from.kernels) of.kernels.push_back(merge(kernel, of));
+    for (const KernelTally& kernel : from.kernels)
+      of.kernels.push_back(merge(kernel, of));
     of.regions.clear();
   }
 
@@ -269,15 +298,17 @@ struct Merger::State {
     merge(all.total, from.total, of);
     merge(all.unattributed, from.unattributed, of);
     of.processes.resize(from.processes.size());
-    std::iota(of.processes.begin(), of.processes.end(),
-              static_cast<std::uint32_t>(all.processes.size()));
+    std::iota(
+        of.processes.begin(), of.processes.end(), static_cast<std::uint32_t>(all.processes.size()));
     of.contexts.clear();
     for (std::vector<std::uint32_t> context : from.contexts) {
-      for (std::uint32_t& region : context) region = of.regions[region];
+      for (std::uint32_t& region : context)
+        region = of.regions[region];
       std::sort(context.begin(), context.end());
       const auto [at, added] =
           contexts.try_emplace(context, static_cast<std::uint32_t>(all.contexts.size()));
-      if (added) all.contexts.push_back(std::move(context));
+      if (added)
+        all.contexts.push_back(std::move(context));
       of.contexts.push_back(at->second);
     }
     Digest rest;
@@ -303,8 +334,9 @@ struct Merger::State {
     append(all.memory, rest.memory);
     add_memory_of_regions(rest.memory_of_regions, all.memory_of_regions);
     for (const Open& one : rest.open) {
-      const auto at = std::find_if(all.open.begin(), all.open.end(),
-                                   [&](const Open& open) { return open.host == one.host; });
+      const auto at = std::find_if(all.open.begin(), all.open.end(), [&](const Open& open) {
+        return open.host == one.host;
+      });
       Open& into = at == all.open.end() ? all.open.emplace_back() : *at;
       into.host = one.host;
       into.add(one);
@@ -320,9 +352,10 @@ struct Merger::State {
     KernelTally& into = all.kernels[at->second];
     into.duration.add(from.duration);
     for (const KernelTally::Shape& shape : from.shapes) {
-      const auto place =
-          std::lower_bound(into.shapes.begin(), into.shapes.end(), shape,
-                           [](const auto& a, const auto& b) { return a.shape < b.shape; });
+      const auto place = std::lower_bound(
+          into.shapes.begin(), into.shapes.end(), shape, [](const auto& a, const auto& b) {
+            return a.shape < b.shape;
+          });
       if (place != into.shapes.end() && place->shape == shape.shape)
         place->calls += shape.calls;
       else
@@ -342,7 +375,8 @@ void Merger::add(const Digest& from) {
   state.places.resize(std::max<std::size_t>(1, state.places.size()));
   Places& of = state.places.front();
   state.begin(from, of);
-  for (const Region& one : from.regions) state.merge(one, of);
+  for (const Region& one : from.regions)
+    state.merge(one, of);
   state.end(from, of);
 }
 
@@ -357,13 +391,16 @@ bool Merger::add(std::span<Reading> several) {
   PackedRegion one;
   for (std::size_t r = 0; r < most; ++r) {
     for (std::size_t i = 0; i < several.size(); ++i) {
-      if (r >= several[i].regions()) continue;
-      if (!several[i].next(one)) return false;
+      if (r >= several[i].regions())
+        continue;
+      if (!several[i].next(one))
+        return false;
       state.merge(one, state.places[i]);
     }
   }
   for (std::size_t i = 0; i < several.size(); ++i) {
-    if (!several[i].finish()) return false;
+    if (!several[i].finish())
+      return false;
     state.end(several[i].head, state.places[i]);
   }
   return true;

@@ -12,7 +12,8 @@ namespace {
 /// place[i]: where element i of a list goes whose order is given.
 std::vector<std::uint32_t> places(const std::vector<std::uint32_t>& order) {
   std::vector<std::uint32_t> place(order.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  for (std::uint32_t i = 0; i < order.size(); ++i)
+    place[order[i]] = i;
   return place;
 }
 
@@ -20,7 +21,8 @@ template <class T>
 void permute(std::vector<T>& list, const std::vector<std::uint32_t>& order) {
   std::vector<T> out;
   out.reserve(list.size());
-  for (const std::uint32_t i : order) out.push_back(std::move(list[i]));
+  for (const std::uint32_t i : order)
+    out.push_back(std::move(list[i]));
   list = std::move(out);
 }
 
@@ -28,8 +30,9 @@ template <class T, class Before>
 std::vector<std::uint32_t> sorted(const std::vector<T>& list, Before before) {
   std::vector<std::uint32_t> order(list.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return before(list[a], list[b]); });
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return before(list[a], list[b]);
+  });
   return order;
 }
 
@@ -47,14 +50,17 @@ void order_kernels(Digest& digest) {
   renumber(digest, {.kernels = places(order)});
   const auto sort = [](std::optional<Gpu>& gpu) {
     if (gpu)
-      std::stable_sort(gpu->kernels.begin(), gpu->kernels.end(),
-                       [](const auto& a, const auto& b) { return a.name < b.name; });
+      std::stable_sort(gpu->kernels.begin(), gpu->kernels.end(), [](const auto& a, const auto& b) {
+        return a.name < b.name;
+      });
   };
-  for (Region& region : digest.regions) sort(region.gpu);
+  for (Region& region : digest.regions)
+    sort(region.gpu);
   sort(digest.total);
   sort(digest.unattributed);
   for (WorkOfRank& work : digest.works)
-    std::stable_sort(work.paced.begin(), work.paced.end(),
+    std::stable_sort(work.paced.begin(),
+                     work.paced.end(),
                      [](const WorkOfRank::Paced& a, const WorkOfRank::Paced& b) {
                        return std::tie(a.name, a.size) < std::tie(b.name, b.size);
                      });
@@ -75,7 +81,8 @@ void order_regions(Digest& digest) {
     if (!std::is_sorted(region.ranks.begin(), region.ranks.end(), before))
       std::stable_sort(region.ranks.begin(), region.ranks.end(), before);
   }
-  for (auto& context : digest.contexts) std::sort(context.begin(), context.end());
+  for (auto& context : digest.contexts)
+    std::sort(context.begin(), context.end());
   const auto of_contexts = sorted(digest.contexts, std::less<>());
   permute(digest.contexts, of_contexts);
   renumber(digest, {.contexts = places(of_contexts)});
@@ -92,34 +99,37 @@ void order_processes(Digest& digest) {
   });
   permute(digest.processes, order);
   renumber(digest, {.processes = places(order)});
-  std::stable_sort(digest.devices.begin(), digest.devices.end(),
+  std::stable_sort(digest.devices.begin(),
+                   digest.devices.end(),
                    [](const model::Device& a, const model::Device& b) {
                      return std::pair(a.process, a.ordinal) < std::pair(b.process, b.ordinal);
                    });
   std::ranges::stable_sort(digest.works, {}, &WorkOfRank::rank);
   std::ranges::stable_sort(digest.memory, {}, &MemoryOfDevice::process);
-  std::stable_sort(digest.clocks.begin(), digest.clocks.end(),
-                   [](const SampledClock& a, const SampledClock& b) {
-                     return std::tuple(a.process, a.uuid, a.limited, a.samples.front().start_ns) <
-                            std::tuple(b.process, b.uuid, b.limited, b.samples.front().start_ns);
-                   });
+  std::stable_sort(
+      digest.clocks.begin(), digest.clocks.end(), [](const SampledClock& a, const SampledClock& b) {
+        return std::tuple(a.process, a.uuid, a.limited, a.samples.front().start_ns) <
+               std::tuple(b.process, b.uuid, b.limited, b.samples.front().start_ns);
+      });
   std::ranges::stable_sort(digest.messaging, {}, &Messaging::process);
-  std::stable_sort(digest.collectives.begin(), digest.collectives.end(),
-                   [](const Calls& a, const Calls& b) {
-                     return std::tie(a.process, a.nccl, a.communicator) <
-                            std::tie(b.process, b.nccl, b.communicator);
-                   });
+  std::stable_sort(
+      digest.collectives.begin(), digest.collectives.end(), [](const Calls& a, const Calls& b) {
+        return std::tie(a.process, a.nccl, a.communicator) <
+               std::tie(b.process, b.nccl, b.communicator);
+      });
 }
 
 }  // namespace
 
 void renumber(Digest& digest, const Places& to) {
   const auto move = [](const std::vector<std::uint32_t>& places, auto&... numbers) {
-    if (!places.empty()) ((numbers = numbers == kNone ? kNone : places[numbers]), ...);
+    if (!places.empty())
+      ((numbers = numbers == kNone ? kNone : places[numbers]), ...);
   };
   const auto gpu = [&](std::optional<Gpu>& of) {
     if (of && !to.kernels.empty())
-      for (KernelSum& sum : of->kernels) move(to.kernels, sum.name);
+      for (KernelSum& sum : of->kernels)
+        move(to.kernels, sum.name);
   };
   const auto call = [&](Calls::Call& of) {
     move(to.names, of.name);
@@ -137,24 +147,31 @@ void renumber(Digest& digest, const Places& to) {
     move(to.regions, region.parent);
     gpu(region.gpu);
   }
-  for (KernelTally& kernel : digest.kernels) move(to.names, kernel.name, kernel.short_name);
+  for (KernelTally& kernel : digest.kernels)
+    move(to.names, kernel.name, kernel.short_name);
   gpu(digest.total);
   gpu(digest.unattributed);
   for (auto& context : digest.contexts)
-    for (std::uint32_t& region : context) move(to.regions, region);
+    for (std::uint32_t& region : context)
+      move(to.regions, region);
   for (Calls& calls : digest.collectives) {
     move(to.processes, calls.process);
     for (auto* list : {&calls.calls, &calls.standing})
-      for (Calls::Call& one : *list) call(one);
+      for (Calls::Call& one : *list)
+        call(one);
   }
   for (Messaging& messaging : digest.messaging) {
     move(to.processes, messaging.process);
-    for (Messaging::Call& one : messaging.calls) call(one);
+    for (Messaging::Call& one : messaging.calls)
+      call(one);
   }
-  for (Open& open : digest.open) move(to.names, open.host);
+  for (Open& open : digest.open)
+    move(to.names, open.host);
   for (WorkOfRank& work : digest.works) {
-    for (WorkOfRank::Gpu& of : work.gpus) move(to.processes, of.process), move(to.names, of.uuid);
-    for (WorkOfRank::Paced& paced : work.paced) move(to.kernels, paced.name);
+    for (WorkOfRank::Gpu& of : work.gpus)
+      move(to.processes, of.process), move(to.names, of.uuid);
+    for (WorkOfRank::Paced& paced : work.paced)
+      move(to.kernels, paced.name);
   }
   renumber_memory(digest, to);
   for (SampledClock& clock : digest.clocks) {

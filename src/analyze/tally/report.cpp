@@ -41,7 +41,8 @@ struct SettledSums {
 
   void add(const Region& region) {
     const Distribution part = settled(region);
-    if (part.moments.n > 0) rest.add(part);
+    if (part.moments.n > 0)
+      rest.add(part);
     warm_ups = plus(warm_ups, region.warm_ups);
     warm_up_ns = plus(warm_up_ns, region.warm_up_ns);
     longest_ns = std::max(longest_ns, region.longest_ns);
@@ -49,9 +50,10 @@ struct SettledSums {
   }
   [[nodiscard]] std::optional<model::Steady> steady(bool busy) const {
     const auto total = static_cast<double>(rest.moments.sum);
-    auto out = steady_of(rest.moments.n, total, spread_of(rest), warm_ups, number(warm_up_ns),
-                         number(longest_ns));
-    if (out && busy && busy_ns != kUnknown && total > 0) out->busy_share = number(busy_ns) / total;
+    auto out = steady_of(
+        rest.moments.n, total, spread_of(rest), warm_ups, number(warm_up_ns), number(longest_ns));
+    if (out && busy && busy_ns != kUnknown && total > 0)
+      out->busy_share = number(busy_ns) / total;
     return out;
   }
 };
@@ -69,18 +71,23 @@ class Reporter {
     const auto same = [](const WorkOfRank& work, const model::Rank& rank) {
       return work.rank == rank.rank;
     };
-    whole_ = std::equal(digest_.works.begin(), digest_.works.end(), report_.ranks.begin(),
-                        report_.ranks.end(), same);
+    whole_ = std::equal(digest_.works.begin(),
+                        digest_.works.end(),
+                        report_.ranks.begin(),
+                        report_.ranks.end(),
+                        same);
     communication_ = add_collectives(digest_, whole_, out_);
     times();
     order();
     kernels();
-    for (std::uint32_t r = 0; r < order_.size(); ++r) region(r);
+    for (std::uint32_t r = 0; r < order_.size(); ++r)
+      region(r);
     region_kernels();
     report_memory(digest_, region_of_, out_.session, report_);
     analyze::add_rows(nullptr, {}, report_);
     for (model::TableRow& row : report_.rows)
-      if (row.merged) merged(row);
+      if (row.merged)
+        merged(row);
     work();
     losses();
     analyze::tell_kernels_apart(report_);
@@ -97,7 +104,8 @@ class Reporter {
     session.end_ns =
         since(digest_.end_ns, digest_);  // times from the begin on: exact as floating-point numbers
     session.clock = {"UTC", 0, digest_.begin_ns, {}};
-    if (digest_.utc) report_.run.start_unix_ns = digest_.begin_ns;
+    if (digest_.utc)
+      report_.run.start_unix_ns = digest_.begin_ns;
     report_.run.tool = digest_.tool;
     report_.run.sources = digest_.sources;
     for (const CountedProcess& from : digest_.processes) {
@@ -148,15 +156,19 @@ class Reporter {
     const auto& regions = digest_.regions;
     const auto before = [&](std::uint32_t a, std::uint32_t b) {
       const Region &x = regions[a], &y = regions[b];
-      if (x.parent == kNone && x.domain != y.domain) return text(x.domain) < text(y.domain);
-      if (x.parent == kNone && x.kind != y.kind) return x.kind == model::RangeKind::kPushPop;
-      if (x.first_start_ns != y.first_start_ns) return x.first_start_ns < y.first_start_ns;
+      if (x.parent == kNone && x.domain != y.domain)
+        return text(x.domain) < text(y.domain);
+      if (x.parent == kNone && x.kind != y.kind)
+        return x.kind == model::RangeKind::kPushPop;
+      if (x.first_start_ns != y.first_start_ns)
+        return x.first_start_ns < y.first_start_ns;
       return std::tie(text(x.name), text(x.domain), x.kind) <
              std::tie(text(y.name), text(y.domain), y.kind);
     };
     order_ = depth_first(regions, before);
     region_of_.resize(regions.size());
-    for (std::uint32_t r = 0; r < order_.size(); ++r) region_of_[order_[r]] = r;
+    for (std::uint32_t r = 0; r < order_.size(); ++r)
+      region_of_[order_[r]] = r;
     report_.regions.resize(order_.size());
   }
 
@@ -183,9 +195,11 @@ class Reporter {
     region.wall.per_occurrence_ns = spread_of(from.wall);
     const double duration = report_.run.duration_ns;
     region.wall.share = duration > 0 ? region.wall.inclusive_ns / duration : 0;
-    if (from.replayed > 0) region.notes.push_back(replay_note(from.replayed));
+    if (from.replayed > 0)
+      region.notes.push_back(replay_note(from.replayed));
     std::optional<Gpu> none;  // opened only by ranks without GPU work
-    if (!from.gpu && digest_.total) add_no_gpu(none, from);
+    if (!from.gpu && digest_.total)
+      add_no_gpu(none, from);
     const std::optional<Gpu>& work = from.gpu ? from.gpu : none;
     SettledSums sums;
     sums.add(from);
@@ -197,7 +211,8 @@ class Reporter {
     }
     region.ranks = over_ranks({&from}, report_.ranks);
     region.communication = communication({order_[r]});
-    if (work) region.gpu = gpu(*work, true);
+    if (work)
+      region.gpu = gpu(*work, true);
   }
 
   [[nodiscard]] std::optional<model::Communication> communication(
@@ -213,22 +228,27 @@ class Reporter {
     model::GpuWork out;
     for (std::size_t i = 0; i < kGpuCounts.size(); ++i)
       out.*kGpuCounts[i] = from.counts[i] == kUnknown ? -1 : from.counts[i];
-    for (std::size_t i = 0; i < kGpuTimes.size(); ++i) out.*kGpuTimes[i] = number(from.times[i]);
+    for (std::size_t i = 0; i < kGpuTimes.size(); ++i)
+      out.*kGpuTimes[i] = number(from.times[i]);
     out.copy_busy_ns = kNan;  // digests have sums of copies only
     out.partial = from.partial;
     for (const Copies& copy : from.copies)
       out.copies_by_kind.push_back({copy.kind, copy.calls, number(copy.bytes), number(copy.ns)});
-    if (from.latency.moments.n > 0) out.launch_latency_ns = spread_of(from.latency);
+    if (from.latency.moments.n > 0)
+      out.launch_latency_ns = spread_of(from.latency);
     if (occurrences) {
       out.kernel_ns_per_occurrence =
           std::isnan(out.kernel_ns) ? kNoSpread : spread_of(from.kernel());
       out.busy_ns_per_occurrence = std::isnan(out.busy_ns) ? kNoSpread : spread_of(from.busy());
     }
-    if (!shared_) return out;
+    if (!shared_)
+      return out;
     // Ranks on one GPU: what it did for both at once would count twice.
-    for (const auto field :
-         {&model::GpuWork::busy_ns, &model::GpuWork::exclusive_busy_ns, &model::GpuWork::span_ns,
-          &model::GpuWork::idle_ns, &model::GpuWork::overlap_ns})
+    for (const auto field : {&model::GpuWork::busy_ns,
+                             &model::GpuWork::exclusive_busy_ns,
+                             &model::GpuWork::span_ns,
+                             &model::GpuWork::idle_ns,
+                             &model::GpuWork::overlap_ns})
       out.*field = kNan;
     out.busy_ns_per_occurrence = kNoSpread;
     return out;
@@ -242,20 +262,24 @@ class Reporter {
       model::KernelRow row = kernel_row(kernel, kernel.duration.moments, total);
       row.duration_ns = spread_of(kernel.duration);
       row.shapes = static_cast<std::int64_t>(kernel.shapes.size());
-      const auto most =
-          std::max_element(kernel.shapes.begin(), kernel.shapes.end(),
-                           [](const auto& a, const auto& b) { return a.calls < b.calls; });
-      if (most != kernel.shapes.end()) row.shape = most->shape;
+      const auto most = std::max_element(
+          kernel.shapes.begin(), kernel.shapes.end(), [](const auto& a, const auto& b) {
+            return a.calls < b.calls;
+          });
+      if (most != kernel.shapes.end())
+        row.shape = most->shape;
       report_.kernels.push_back(std::move(row));
     }
     std::ranges::sort(report_.kernels, &model::KernelRow::comes_before);
     if (digest_.unattributed) {
       report_.unattributed = gpu(*digest_.unattributed, false);
       std::map<std::uint32_t, Distribution> sums;
-      for (const KernelSum& sum : digest_.unattributed->kernels) sums[sum.name] = sum.duration;
+      for (const KernelSum& sum : digest_.unattributed->kernels)
+        sums[sum.name] = sum.duration;
       list(sums, *report_.unattributed);
     }
-    if (!digest_.total) return;
+    if (!digest_.total)
+      return;
     report_.total = gpu(*digest_.total, false);
     report_.total->distinct_kernels = std::ssize(report_.kernels);
     report_.total->top_kernels.assign(
@@ -264,7 +288,8 @@ class Reporter {
             static_cast<std::ptrdiff_t>(std::min(options_.top_kernels, report_.kernels.size())));
   }
 
-  [[nodiscard]] model::KernelRow kernel_row(const KernelTally& kernel, const Moments& sum,
+  [[nodiscard]] model::KernelRow kernel_row(const KernelTally& kernel,
+                                            const Moments& sum,
                                             double total) const {
     model::KernelRow row;
     row.name = text(kernel.name);
@@ -278,7 +303,8 @@ class Reporter {
 
   void list(const std::map<std::uint32_t, Distribution>& sums, model::GpuWork& work) const {
     std::uint64_t calls = 0;
-    for (const auto& [name, sum] : sums) calls += sum.moments.n;
+    for (const auto& [name, sum] : sums)
+      calls += sum.moments.n;
     // A launch may be in several ranges of one tree (scope `process`): then sums of those below are
     // too large.
     if (work.kernels < 0 || calls != static_cast<std::uint64_t>(work.kernels)) {
@@ -290,7 +316,8 @@ class Reporter {
       model::KernelRow row = kernel_row(kernel, sum.moments, work.kernel_ns);
       row.duration_ns = spread_of(sum);
       row.shapes = kernel.shapes.size() == 1 ? 1 : -1;
-      if (row.shapes == 1) row.shape = kernel.shapes.front().shape;
+      if (row.shapes == 1)
+        row.shape = kernel.shapes.front().shape;
       work.top_kernels.push_back(std::move(row));
     }
     work.distinct_kernels = std::ssize(work.top_kernels);
@@ -305,10 +332,12 @@ class Reporter {
     for (std::size_t r = order_.size(); r-- > 0;) {
       const Region& from = digest_.regions[order_[r]];
       if (from.gpu)
-        for (const KernelSum& sum : from.gpu->kernels) sums[r][sum.name].add(sum.duration);
+        for (const KernelSum& sum : from.gpu->kernels)
+          sums[r][sum.name].add(sum.duration);
       model::Region& region = report_.regions[r];
       if (region.parent != kNone)
-        for (const auto& [name, sum] : sums[r]) sums[region.parent][name].add(sum);
+        for (const auto& [name, sum] : sums[r])
+          sums[region.parent][name].add(sum);
       if (region.gpu) {
         list(sums[r], *region.gpu);
         // Latencies are those of kernels launched here; a region above has those of all below.
@@ -319,11 +348,15 @@ class Reporter {
   }
 
   void latencies(std::size_t r) {
-    if (latency_.empty()) latency_.resize(order_.size());
-    if (const auto& work = digest_.regions[order_[r]].gpu) latency_[r].add(work->latency);
+    if (latency_.empty())
+      latency_.resize(order_.size());
+    if (const auto& work = digest_.regions[order_[r]].gpu)
+      latency_[r].add(work->latency);
     model::Region& region = report_.regions[r];
-    if (latency_[r].moments.n > 0) region.gpu->launch_latency_ns = spread_of(latency_[r]);
-    if (region.parent != kNone) latency_[region.parent].add(latency_[r]);
+    if (latency_[r].moments.n > 0)
+      region.gpu->launch_latency_ns = spread_of(latency_[r]);
+    if (region.parent != kNone)
+      latency_[region.parent].add(latency_[r]);
     latency_[r] = {};
   }
 
@@ -349,8 +382,10 @@ class Reporter {
   /// Of all ranks, or of none: nobody can be held against one that is not known.
   void work() {
     const std::size_t ranks = report_.ranks.size();
-    if (!whole_ || ranks < 2) return;
-    for (const WorkOfRank& from : digest_.works) kernels_cut_ |= from.not_kept > 0;
+    if (!whole_ || ranks < 2)
+      return;
+    for (const WorkOfRank& from : digest_.works)
+      kernels_cut_ |= from.not_kept > 0;
     const auto text_of = [&](std::uint32_t name) { return std::string_view(text(name)); };
     analyze::judge_works(digest_.works, digest_.clocks, text_of, report_);
     analyze::CpuPaces paces(ranks);
@@ -369,21 +404,26 @@ class Reporter {
     for (const RankLoss& loss : digest_.losses) {
       if (loss.kind.empty())
         report_.notes.push_back(fmt::format("rank {}: {}", loss.rank, loss.detail));
-      if (loss.kind.empty()) continue;
+      if (loss.kind.empty())
+        continue;
       Sum& sum = kinds[loss.kind];
       sum.count += loss.count;
-      if (sum.ranks.empty()) sum.detail = loss.detail;
+      if (sum.ranks.empty())
+        sum.detail = loss.detail;
       sum.ranks.insert(loss.rank);
     }
     for (auto& [kind, sum] : kinds) {
       if (sum.ranks.size() > 1)
-        sum.detail = fmt::format(
-            "{} (in {}, of rank {}: {})", base::format_count(static_cast<std::int64_t>(sum.count)),
-            base::counted(sum.ranks.size(), "rank"), *sum.ranks.begin(), sum.detail);
+        sum.detail = fmt::format("{} (in {}, of rank {}: {})",
+                                 base::format_count(static_cast<std::int64_t>(sum.count)),
+                                 base::counted(sum.ranks.size(), "rank"),
+                                 *sum.ranks.begin(),
+                                 sum.detail);
       report_.losses.push_back(model::Loss::read(kind, {}, sum.count, std::move(sum.detail)));
     }
     if (!digest_.utc)
-      report_.losses.push_back({"clocks_not_aligned", 0,
+      report_.losses.push_back({"clocks_not_aligned",
+                                0,
                                 "the UTC time of a rank's clock is unknown: durations can be "
                                 "compared between ranks, timestamps cannot"});
   }
@@ -393,9 +433,11 @@ class Reporter {
         "from the digests of {}: medians and 95th percentiles are within {:.1f} %; timelines, "
         "single processes{}{}{} "
         "need the captures (--captures, --rank N)",
-        base::counted(report_.ranks.size(), "rank"), kRelativeError * 100,
+        base::counted(report_.ranks.size(), "rank"),
+        kRelativeError * 100,
         whole_ ? "" : ", messages, communication, work of ranks",
-        digest_.sampled ? ", CPU samples" : "", digest_.counted ? ", counters" : "");
+        digest_.sampled ? ", CPU samples" : "",
+        digest_.counted ? ", counters" : "");
     report_.notes.push_back(std::move(text));
     if (kernels_cut_)
       report_.notes.push_back(
@@ -423,8 +465,10 @@ class Reporter {
 
 }  // namespace
 
-Reported report_of(Digest digest, const analyze::Options& options,
-                   const analyze::Reference& reference, analyze::RunFacts facts) {
+Reported report_of(Digest digest,
+                   const analyze::Options& options,
+                   const analyze::Reference& reference,
+                   analyze::RunFacts facts) {
   Reported reported = Reporter(std::move(digest), options, reference).run();
   analyze::finish(std::move(facts), reported.report);
   return reported;

@@ -20,8 +20,10 @@ struct Reported {
 /// that. Counts, sums, means, extremes, deviations, statistics over ranks and collectives are the
 /// same; medians and percentiles within kRelativeError. O(regions * ranks + calls log calls).
 /// `options`: only top_kernels and device are looked at.
-[[nodiscard]] Reported report_of(Digest digest, const analyze::Options& options,
-                                 const analyze::Reference& reference, analyze::RunFacts facts = {});
+[[nodiscard]] Reported report_of(Digest digest,
+                                 const analyze::Options& options,
+                                 const analyze::Reference& reference,
+                                 analyze::RunFacts facts = {});
 
 /// A moment of a digest from its begin on.
 [[nodiscard]] inline std::int64_t since(std::int64_t at, const Digest& digest) {
@@ -32,7 +34,8 @@ struct Reported {
 /// Report::collectives and outside, clocks of hosts and the duration by them, and what is lost.
 /// Before regions, after processes. `whole`: also Report::messages, and returns the communication
 /// of each region.
-std::map<std::uint32_t, analyze::CommunicationSum> add_collectives(const Digest& digest, bool whole,
+std::map<std::uint32_t, analyze::CommunicationSum> add_collectives(const Digest& digest,
+                                                                   bool whole,
                                                                    Reported& into);
 /// Calls of a job that are joined; of more every second, fourth ... of each communicator.
 inline constexpr std::size_t kMostJoined = 1 << 20;

@@ -15,7 +15,8 @@ std::vector<std::int64_t> values(unsigned seed, std::size_t n) {
   std::mt19937_64 random(seed);
   std::vector<std::int64_t> out;
   std::lognormal_distribution<double> long_tail(12, 3);
-  for (std::size_t i = 0; i < n; ++i) switch (seed % 4) {
+  for (std::size_t i = 0; i < n; ++i)
+    switch (seed % 4) {
       case 0: out.push_back(static_cast<std::int64_t>(random() % 100)); break;
       case 1: out.push_back(static_cast<std::int64_t>(long_tail(random))); break;
       case 2: out.push_back(static_cast<std::int64_t>(random() >> (18 + random() % 44))); break;
@@ -55,7 +56,8 @@ TEST(Sketch, QuantilesAreWithinTheErrorAndTheRestIsExact) {
     for (const std::size_t n : {1, 2, 3, 20, 1000, 20000}) {
       const auto all = values(seed, n);
       Distribution sketch;
-      for (const std::int64_t value : all) sketch.add(value);
+      for (const std::int64_t value : all)
+        sketch.add(value);
       std::vector<std::int64_t> scratch;
       const model::Spread exact =
           analyze::spread_of<std::int64_t>(std::span<const std::int64_t>(all), scratch);

@@ -42,16 +42,21 @@ bool is_warm_up_of_two(std::span<const std::int64_t> wall_ns, std::span<const do
 /// A module's ranges of the backward pass: each is of some of its functions, so that short ones
 /// come before the one that loads a kernel.
 bool has_different_parts(const Session& session, const Tree& tree, std::size_t number) {
-  if (!tree.cells[number].module) return false;
+  if (!tree.cells[number].module)
+    return false;
   std::size_t root = number;
-  while (tree.cells[root].parent != kNone) root = tree.cells[root].parent;
+  while (tree.cells[root].parent != kNone)
+    root = tree.cells[root].parent;
   return session.strings.view(tree.cells[root].name) == model::kBackward;
 }
 
 /// How many of the occurrences, in time order, warm the range up. `busy`: as find_phases() has it.
-std::size_t warm_ups(const Session& session, const Tree& tree,
-                     const std::vector<std::uint32_t>& in_order, const UnlistedOfCell* unlisted,
-                     const std::vector<std::uint64_t>& busy, bool parts_differ) {
+std::size_t warm_ups(const Session& session,
+                     const Tree& tree,
+                     const std::vector<std::uint32_t>& in_order,
+                     const UnlistedOfCell* unlisted,
+                     const std::vector<std::uint64_t>& busy,
+                     bool parts_differ) {
   const std::size_t listed = in_order.size(),
                     n = listed + (unlisted == nullptr ? 0 : unlisted->count());
   std::size_t most = std::max<std::size_t>(1, n / 3);
@@ -62,13 +67,15 @@ std::size_t warm_ups(const Session& session, const Tree& tree,
                                 static_cast<double>(busy[in_order[1]])};
     return is_warm_up_of_two(wall_ns, busy_ns) ? 1 : 0;
   }
-  if (n < kFewest) return 0;
+  if (n < kFewest)
+    return 0;
   std::vector<std::int64_t> later, later_busy;
   if (unlisted != nullptr)
     most = std::min({most, listed, static_cast<std::size_t>(unlisted->first_listed)});
   for (std::size_t i = most; i < listed && unlisted == nullptr; ++i) {
     later.push_back(wall_of(session, tree, in_order[i]));
-    if (!busy.empty()) later_busy.push_back(static_cast<std::int64_t>(busy[in_order[i]]));
+    if (!busy.empty())
+      later_busy.push_back(static_cast<std::int64_t>(busy[in_order[i]]));
   }
   const auto usual =
       static_cast<double>(unlisted != nullptr ? unlisted->usual_ns : upper_median(later));
@@ -108,12 +115,14 @@ class Devices {
         if (each.stream < card_of.size())
           worked_[card_of[each.stream]].add(each.start_ns, each.end_ns);
     });
-    for (Stretches& each : worked_) each.finish();
+    for (Stretches& each : worked_)
+      each.finish();
   }
 
   /// The mean over the GPUs of the process.
   [[nodiscard]] double busy_ns(std::uint32_t process, std::int64_t start, std::int64_t end) const {
-    if (process >= cards_of_process_.size() || cards_of_process_[process].empty()) return 0;
+    if (process >= cards_of_process_.size() || cards_of_process_[process].empty())
+      return 0;
     double sum = 0;
     for (const std::uint32_t card : cards_of_process_[process])
       sum += static_cast<double>(worked_[card].within(start, end));
@@ -136,12 +145,14 @@ std::vector<double> waits_inside(const Regions& regions) {
         continue;
       std::uint32_t node = keys[r].node;
       const std::size_t depth = path_of(tree, session, node).size();
-      if (depth >= wait.path.size()) continue;
+      if (depth >= wait.path.size())
+        continue;
       bool same = tree.nodes[node].kind == model::RangeKind::kPushPop;
       for (std::size_t i = depth; same && i-- > 0; node = tree.nodes[node].parent)
         same = node != kNone && tree.nodes[node].name == wait.path[i] &&
                session.domains[tree.nodes[node].domain].name == session.domains[wait.domain].name;
-      if (same && depth + 1 == wait.path.size()) inside[r] += static_cast<double>(wait.ns);
+      if (same && depth + 1 == wait.path.size())
+        inside[r] += static_cast<double>(wait.ns);
     }
   }
   return inside;
@@ -151,7 +162,8 @@ std::vector<double> waits_inside(const Regions& regions) {
 double waits_outside(const Session& session) {
   double ns = 0;
   for (const model::CounterWait& wait : session.counter_waits)
-    if (wait.path.size() == 1) ns += static_cast<double>(wait.ns);
+    if (wait.path.size() == 1)
+      ns += static_cast<double>(wait.ns);
   return ns;
 }
 
@@ -172,7 +184,8 @@ double late_work_ns(const Session& session, Spans ranges) {
   };
   Stretches covered, worked;  // by ranges; and by ranges or late work
   for (const auto& [start, end] : ranges)
-    for (Stretches* each : {&covered, &worked}) each->add(start, end);
+    for (Stretches* each : {&covered, &worked})
+      each->add(start, end);
   model::for_each_gpu_work(session, [&](const auto& items) {
     std::size_t near = 0, launched_near = 0;
     for (const auto& each : items) {
@@ -181,7 +194,8 @@ double late_work_ns(const Session& session, Spans ranges) {
       if (start >= end || each.launch >= session.launches.size() || within(start, end, near))
         continue;
       const std::int64_t launched = session.launches[each.launch].start_ns;
-      if (within(launched, launched, launched_near)) worked.add(start, end);
+      if (within(launched, launched, launched_near))
+        worked.add(start, end);
     }
   });
   covered.finish();
@@ -194,12 +208,15 @@ double late_work_ns(const Session& session, Spans ranges) {
 /// ones.
 Spans whole_spans(const Session& session, const Tree& tree) {
   std::vector<char> thinned(session.threads.size(), 0);
-  for (const model::OpenSpan& span : session.open_spans) thinned[span.thread] = 1;
+  for (const model::OpenSpan& span : session.open_spans)
+    thinned[span.thread] = 1;
   Spans spans;
   for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
-    if (tree.range_of[o] == kNone || tree.parent[o] != kNone) continue;
+    if (tree.range_of[o] == kNone || tree.parent[o] != kNone)
+      continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
-    if (is_beside_program(session, range)) continue;
+    if (is_beside_program(session, range))
+      continue;
     if (thinned[range.thread] == 0 || range.kind == model::RangeKind::kStartEnd ||
         range.end_ns == kOpen)
       spans.emplace_back(range.start_ns, range.end_ns);
@@ -221,7 +238,8 @@ double between_ranges_ns(const Session& session, const Tree& tree) {
     edges.push_back({span.start_ns, &span, true});
     edges.push_back({span.end_ns, &span, false});
   }
-  if (edges.empty()) return 0;
+  if (edges.empty())
+    return 0;
   for (const auto& [start, end] : whole_spans(session, tree)) {
     edges.push_back({start, nullptr, true});
     edges.push_back({end, nullptr, false});
@@ -256,7 +274,8 @@ std::vector<std::uint64_t> histogram_of(const Occurrences& of) {
     bins[static_cast<std::size_t>(at - model::kLengthBounds.begin())] += times;
   };
   for (const auto* lengths : {&of.settled, &of.warm_ups, &of.slowed})
-    for (const std::int64_t length : *lengths) add(length, 1);
+    for (const std::int64_t length : *lengths)
+      add(length, 1);
   const model::Sketch& unlisted = of.unlisted.sketch;
   for (std::size_t i = 0; i < unlisted.counts().size(); ++i)
     add(model::Sketch::middle_of(unlisted.first() + i), unlisted.counts()[i]);
@@ -265,7 +284,8 @@ std::vector<std::uint64_t> histogram_of(const Occurrences& of) {
 
 std::int64_t covered_ns(const Spans& spans) {
   std::int64_t sum = 0;
-  for (const auto& [start, end] : spans) sum += length_ns(start, end);
+  for (const auto& [start, end] : spans)
+    sum += length_ns(start, end);
   return sum;
 }
 
@@ -278,7 +298,8 @@ Spans open_spans(const Regions& regions, std::uint32_t number) {
       spans.emplace_back(range->start_ns, range->end_ns);
   unite(spans);
   const UnlistedOfCell* more = regions.tree.unlisted(number);
-  if (more == nullptr || spans.size() < 2) return spans;
+  if (more == nullptr || spans.size() < 2)
+    return spans;
   const auto gaps =
       static_cast<double>(length_ns(spans.front().first, spans.back().second) - covered_ns(spans));
   const double share =
@@ -291,7 +312,8 @@ Spans open_spans(const Regions& regions, std::uint32_t number) {
 
 /// How long regions were open: a union over their cells, O(n log n) and 16 bytes an occurrence, but
 /// for a process of one thread, whose push/pop ranges follow one another.
-void add_open_times(const Regions& regions, std::span<const std::uint32_t> members,
+void add_open_times(const Regions& regions,
+                    std::span<const std::uint32_t> members,
                     Occurrences& out) {
   const Session& session = regions.session;
   std::map<std::uint32_t, std::vector<std::uint32_t>> of_process;
@@ -327,7 +349,8 @@ void add_open_times(const Regions& regions, std::span<const std::uint32_t> membe
           length_ns(cell.first_start_ns, session.end_ns));
       if (!in_turn || of_process.size() > 1) {
         const Spans these = open_spans(regions, number);
-        if (cell.kind == model::RangeKind::kStartEnd) ns = std::min(ns, covered_ns(these));
+        if (cell.kind == model::RangeKind::kStartEnd)
+          ns = std::min(ns, covered_ns(these));
         spans.insert(spans.end(), these.begin(), these.end());
       }
       if (cell.thread < session.threads.size())
@@ -354,9 +377,12 @@ Spans top_spans(const Session& session, const Tree& tree) {
   return spans;
 }
 
-std::optional<model::Outside> outside_of(Spans spans, std::int64_t begin_ns, std::int64_t end_ns,
+std::optional<model::Outside> outside_of(Spans spans,
+                                         std::int64_t begin_ns,
+                                         std::int64_t end_ns,
                                          double waits_ns) {
-  if (spans.empty() || end_ns <= begin_ns) return std::nullopt;
+  if (spans.empty() || end_ns <= begin_ns)
+    return std::nullopt;
   for (auto& [start, end] : spans) {
     start = std::max(start, begin_ns);
     end = std::min(end, end_ns);
@@ -380,14 +406,18 @@ std::optional<model::Outside> outside_of(Spans spans, std::int64_t begin_ns, std
 
 std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
   std::vector<char> touched;
-  if (session.gpu_pauses.empty()) return touched;
+  if (session.gpu_pauses.empty())
+    return touched;
   touched.resize(tree.range_of.size());
   std::vector<Stretches> pauses(session.processes.size());
   for (const model::GpuPause& pause : session.gpu_pauses)
-    if (pause.process < pauses.size()) pauses[pause.process].add(pause.start_ns, pause.end_ns);
-  for (Stretches& each : pauses) each.finish();
+    if (pause.process < pauses.size())
+      pauses[pause.process].add(pause.start_ns, pause.end_ns);
+  for (Stretches& each : pauses)
+    each.finish();
   for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
-    if (tree.range_of[o] == kNone) continue;
+    if (tree.range_of[o] == kNone)
+      continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     const std::uint32_t process = tree.cells[tree.cell[o]].process;
     touched[o] =
@@ -397,7 +427,9 @@ std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
   return touched;
 }
 
-std::vector<Phase> find_phases(const Session& session, const Tree& tree, const Buckets& by_cell,
+std::vector<Phase> find_phases(const Session& session,
+                               const Tree& tree,
+                               const Buckets& by_cell,
                                const std::vector<std::uint64_t>& busy) {
   std::vector<Phase> phases(tree.cell.size(), Phase::kWithout);
   // While the timeline is paused counters are collected, which slows ranges down.
@@ -406,9 +438,11 @@ std::vector<Phase> find_phases(const Session& session, const Tree& tree, const B
   for (std::size_t cell = 0; cell < tree.cells.size(); ++cell) {
     in_order.clear();
     for (const std::uint32_t o : by_cell.of(cell)) {
-      if (tree.range_of[o] == kNone || session.ranges[tree.range_of[o]].end_ns == kOpen) continue;
+      if (tree.range_of[o] == kNone || session.ranges[tree.range_of[o]].end_ns == kOpen)
+        continue;
       phases[o] = !paused.empty() && paused[o] != 0 ? Phase::kSlowed : Phase::kSettled;
-      if (phases[o] == Phase::kSettled) in_order.push_back(o);
+      if (phases[o] == Phase::kSettled)
+        in_order.push_back(o);
     }
     const Earlier earlier{session, tree};
     if (!std::is_sorted(in_order.begin(), in_order.end(), earlier))
@@ -416,7 +450,8 @@ std::vector<Phase> find_phases(const Session& session, const Tree& tree, const B
     const UnlistedOfCell* unlisted = tree.unlisted(static_cast<std::uint32_t>(cell));
     const std::size_t warm =
         warm_ups(session, tree, in_order, unlisted, busy, has_different_parts(session, tree, cell));
-    for (std::size_t i = 0; i < warm; ++i) phases[in_order[i]] = Phase::kWarmUp;
+    for (std::size_t i = 0; i < warm; ++i)
+      phases[in_order[i]] = Phase::kWarmUp;
   }
   return phases;
 }
@@ -426,7 +461,8 @@ bool Occurrences::without_slowed(const model::WallTime& wall) const {
          settled.size() + warm_ups.size() >= kFewest;
 }
 
-Occurrences occurrences_of(const Regions& regions, const std::vector<Phase>& phases,
+Occurrences occurrences_of(const Regions& regions,
+                           const std::vector<Phase>& phases,
                            std::span<const std::uint32_t> members) {
   const Session& session = regions.session;
   const Tree& tree = regions.tree;
@@ -438,9 +474,11 @@ Occurrences occurrences_of(const Regions& regions, const std::vector<Phase>& pha
   for (const std::uint32_t r : members) {
     for (const std::uint32_t number : regions.cells(r)) {
       const Cell& cell = tree.cells[number];
-      if (const UnlistedOfCell* more = tree.unlisted(number)) out.unlisted.add(more->wall);
+      if (const UnlistedOfCell* more = tree.unlisted(number))
+        out.unlisted.add(more->wall);
       for (const std::uint32_t o : regions.by_cell.of(number)) {
-        if (phases[o] == Phase::kWithout) continue;
+        if (phases[o] == Phase::kWithout)
+          continue;
         if (phases[o] != Phase::kSlowed && members.size() > 1)
           by_thread[cell.thread].push_back(o);
         else
@@ -478,22 +516,32 @@ void add_occurrences(const Occurrences& from, bool across, model::Region& region
     return static_cast<double>(std::accumulate(of.begin(), of.end(), std::int64_t{0}));
   };
   const auto longest = std::max_element(from.warm_ups.begin(), from.warm_ups.end());
-  region.steady = steady_of(
-      from.settled.size() + unlisted.n, sum(from.settled) + static_cast<double>(unlisted.sum),
-      spread_of(from.settled, from.unlisted, scratch), std::ssize(from.warm_ups),
-      sum(from.warm_ups), longest == from.warm_ups.end() ? 0 : static_cast<double>(*longest));
-  if (!across) return;
+  region.steady = steady_of(from.settled.size() + unlisted.n,
+                            sum(from.settled) + static_cast<double>(unlisted.sum),
+                            spread_of(from.settled, from.unlisted, scratch),
+                            std::ssize(from.warm_ups),
+                            sum(from.warm_ups),
+                            longest == from.warm_ups.end() ? 0 : static_cast<double>(*longest));
+  if (!across)
+    return;
   PartSums processes, threads;
-  for (const auto& [process, ns] : from.of_process) processes.add(process, ns);
-  for (const auto& [tid, ns] : from.of_thread) threads.add(tid, ns);
-  if (from.far_apart && processes.count > 1) return;
+  for (const auto& [process, ns] : from.of_process)
+    processes.add(process, ns);
+  for (const auto& [tid, ns] : from.of_thread)
+    threads.add(tid, ns);
+  if (from.far_apart && processes.count > 1)
+    return;
   region.across = across_of(processes, threads);
 }
 
-std::optional<model::Steady> steady_of(std::uint64_t settled, double settled_ns,
-                                       const model::Spread& spread, std::int64_t warm_ups,
-                                       double warm_up_ns, double longest_ns) {
-  if (settled == 0) return std::nullopt;
+std::optional<model::Steady> steady_of(std::uint64_t settled,
+                                       double settled_ns,
+                                       const model::Spread& spread,
+                                       std::int64_t warm_ups,
+                                       double warm_up_ns,
+                                       double longest_ns) {
+  if (settled == 0)
+    return std::nullopt;
   return model::Steady{
       static_cast<std::int64_t>(settled), warm_ups, warm_up_ns, longest_ns, settled_ns, spread, {}};
 }
@@ -502,7 +550,8 @@ std::optional<model::Across> across_of(const PartSums& processes, const PartSums
   model::Across out;
   out.of_threads = processes.count < 2;
   const PartSums& parts = out.of_threads ? threads : processes;
-  if (parts.count < 2) return std::nullopt;
+  if (parts.count < 2)
+    return std::nullopt;
   out.parts = static_cast<std::int64_t>(parts.count);
   out.min_ns = number(parts.min);
   out.max_ns = number(parts.max);
@@ -515,14 +564,17 @@ std::optional<model::Across> across_of(const PartSums& processes, const PartSums
 /// Of the time between ranges, as of that inside them.
 void take_out_recording(double recorded_ns, model::Outside& outside) {
   const double taken_ns = std::min(recorded_ns, outside.between_ns);
-  if (taken_ns < kWorthTaking * outside.between_ns) return;
+  if (taken_ns < kWorthTaking * outside.between_ns)
+    return;
   outside.between_ns -= taken_ns;
   outside.wall_ns -= taken_ns;
   outside.profiler_ns += taken_ns;
 }
 
-void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy,
-                const std::vector<Phase>& phases, model::Report& report) {
+void add_steady(const Regions& of,
+                const std::vector<std::uint64_t>& busy,
+                const std::vector<Phase>& phases,
+                model::Report& report) {
   const Session& session = of.session;
   const Tree& tree = of.tree;
   const Spans ranges = top_spans(session, tree);
@@ -548,7 +600,8 @@ void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy,
   const auto add = [&](std::uint32_t r) {
     const Occurrences own = occurrences_of(of, phases, std::span(&r, 1));
     add_occurrences(own, of.keys[r].of_all(), report.regions[r]);
-    if (of.options.histograms) report.regions[r].wall.histogram = histogram_of(own);
+    if (of.options.histograms)
+      report.regions[r].wall.histogram = histogram_of(own);
     all[r].slowed = static_cast<double>(own.slowed.size());
     all[r].slowed_ns =
         static_cast<double>(std::accumulate(own.slowed.begin(), own.slowed.end(), std::int64_t{0}));
@@ -558,10 +611,12 @@ void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy,
       all.size(), tree.range_of.size() < 20000 ? 1 : of.options.threads, [&](std::size_t r) {
         const Occurrences own = add(static_cast<std::uint32_t>(r));
         Sums& sums = all[r];
-        if (!devices) return;
+        if (!devices)
+          return;
         sums.settled_ns = static_cast<double>(own.unlisted.moments.sum);
         of.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
-          if (phases[o] != Phase::kSettled) return;
+          if (phases[o] != Phase::kSettled)
+            return;
           const double device_ns =
               devices->busy_ns(tree.cells[tree.cell[o]].process, range.start_ns, range.end_ns);
           sums.busy_ns += std::max(static_cast<double>(busy[o]), device_ns);
@@ -588,13 +643,15 @@ void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy,
       if (region.wall.share > 0 && duration > 0)
         region.wall.share = region.wall.inclusive_ns / duration;
       region.wall.exclusive_ns = std::max(0.0, region.wall.exclusive_ns - (added - inside[r]));
-      if (of.keys[r].parent != kNone) inside[of.keys[r].parent] += added;
+      if (of.keys[r].parent != kNone)
+        inside[of.keys[r].parent] += added;
       if (sums.slowed > 0)
         add(static_cast<std::uint32_t>(r));  // anew: of those that were not slowed
       region.wall.open_ns *= left;
     }
     const bool known = region.steady && region.gpu && region.gpu->busy_ns >= 0 && !busy.empty();
-    if (known && sums.settled_ns > 0) region.steady->busy_share = sums.busy_ns / sums.settled_ns;
+    if (known && sums.settled_ns > 0)
+      region.steady->busy_share = sums.busy_ns / sums.settled_ns;
   }
 }
 

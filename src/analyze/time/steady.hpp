@@ -34,7 +34,8 @@ enum class Phase : std::uint8_t {
 };
 
 /// The phase of each occurrence. `busy`: GPU busy time of each, empty where none was recorded.
-[[nodiscard]] std::vector<Phase> find_phases(const model::Session& session, const Tree& tree,
+[[nodiscard]] std::vector<Phase> find_phases(const model::Session& session,
+                                             const Tree& tree,
                                              const Buckets& by_cell,
                                              const std::vector<std::uint64_t>& busy);
 
@@ -54,16 +55,19 @@ struct Occurrences {
 };
 /// Of several regions what comes first in each, and again in the next one, is no warm-up of them
 /// together.
-[[nodiscard]] Occurrences occurrences_of(const Regions& regions, const std::vector<Phase>& phases,
+[[nodiscard]] Occurrences occurrences_of(const Regions& regions,
+                                         const std::vector<Phase>& phases,
                                          std::span<const std::uint32_t> members);
 /// Wall time of an occurrence, steady state (but for the share of GPU time) and `across` of a
 /// region that has them.
 void add_occurrences(const Occurrences& from, bool across, model::Region& region);
 
 /// What of a region has settled; nothing where nothing has.
-[[nodiscard]] std::optional<model::Steady> steady_of(std::uint64_t settled, double settled_ns,
+[[nodiscard]] std::optional<model::Steady> steady_of(std::uint64_t settled,
+                                                     double settled_ns,
                                                      const model::Spread& spread,
-                                                     std::int64_t warm_ups, double warm_up_ns,
+                                                     std::int64_t warm_ups,
+                                                     double warm_up_ns,
                                                      double longest_ns);
 /// What its processes have of it, else the threads of its only one; nothing where one has all.
 /// `slowest`: its number.
@@ -72,15 +76,19 @@ void add_occurrences(const Occurrences& from, bool across, model::Region& region
 
 /// Fills Region::steady and across of every region, takes what measuring added out of its wall
 /// times, and finds the time outside all ranges.
-void add_steady(const Regions& regions, const std::vector<std::uint64_t>& busy,
-                const std::vector<Phase>& phases, model::Report& report);
+void add_steady(const Regions& regions,
+                const std::vector<std::uint64_t>& busy,
+                const std::vector<Phase>& phases,
+                model::Report& report);
 
 /// Of ranges that lie in no other of their thread; the end of one that never ended is kOpen.
 [[nodiscard]] Spans top_spans(const model::Session& session, const Tree& tree);
 /// The time of [begin, end) in which none of them was open; `waits_ns` of it waited for counters.
 /// Nothing without any.
-[[nodiscard]] std::optional<model::Outside> outside_of(Spans spans, std::int64_t begin_ns,
-                                                       std::int64_t end_ns, double waits_ns);
+[[nodiscard]] std::optional<model::Outside> outside_of(Spans spans,
+                                                       std::int64_t begin_ns,
+                                                       std::int64_t end_ns,
+                                                       double waits_ns);
 
 /// For each occurrence: was the GPU timeline of its process paused during any of it? Empty where it
 /// never was.

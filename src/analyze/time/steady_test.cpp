@@ -78,11 +78,15 @@ TEST(Steady, AnOccurrenceThatGivesTheGpuMoreToDoIsNoWarmUp) {
   const auto stream = b.stream(b.p, b.device(b.p, 0), 1);
   for (std::size_t i = 0; i < 4; ++i) {
     const model::Range range = b.session.ranges[i];
-    b.kernel(b.launch(b.t, range.start_ns, range.start_ns + 5), "k", range.start_ns + 6,
-             range.end_ns - 4, stream);
+    b.kernel(b.launch(b.t, range.start_ns, range.start_ns + 5),
+             "k",
+             range.start_ns + 6,
+             range.end_ns - 4,
+             stream);
   }
   EXPECT_EQ(b.step().steady->left_out, 0);
-  for (model::Kernel& kernel : b.session.kernels) kernel.end_ns = kernel.start_ns + 10;
+  for (model::Kernel& kernel : b.session.kernels)
+    kernel.end_ns = kernel.start_ns + 10;
   EXPECT_EQ(b.step().steady->left_out, 1);
   EXPECT_DOUBLE_EQ(*b.step().steady->busy_share, 0.1);
 }

@@ -17,7 +17,8 @@ constexpr std::string_view kSequence = ", seq = ";
 
 std::int64_t number_in(std::string_view name) {
   const std::size_t at = name.rfind(kSequence);
-  if (at == std::string_view::npos) return -1;
+  if (at == std::string_view::npos)
+    return -1;
   name.remove_prefix(at + kSequence.size());
   return base::to_int(name.substr(0, name.find(','))).value_or(-1);
 }
@@ -33,14 +34,16 @@ class BackwardModules {
       : s_(session), domain_(model::module_domain(session, false)) {}
 
   std::string add() {
-    if (!model::has_evaluated_functions(s_)) return s_.backward.text("launch");
+    if (!model::has_evaluated_functions(s_))
+      return s_.backward.text("launch");
     sweep();
-    if (chains_.size() < 2 || functions_.empty()) return {};
-    std::stable_sort(operators_.begin(), operators_.end(),
-                     [](const Numbered& a, const Numbered& b) {
-                       return std::tie(std::get<0>(a), std::get<1>(a), std::get<2>(a)) <
-                              std::tie(std::get<0>(b), std::get<1>(b), std::get<2>(b));
-                     });
+    if (chains_.size() < 2 || functions_.empty())
+      return {};
+    std::stable_sort(
+        operators_.begin(), operators_.end(), [](const Numbered& a, const Numbered& b) {
+          return std::tie(std::get<0>(a), std::get<1>(a), std::get<2>(a)) <
+                 std::tie(std::get<0>(b), std::get<1>(b), std::get<2>(b));
+        });
     domain_ = model::module_domain(s_, true);
     model::BackwardShares shares{0, 0, functions_.size()};
     std::uint32_t last = kNone, thread = kNone;
@@ -64,9 +67,11 @@ class BackwardModules {
         shares.by_place += last != kNone ? 1 : 0;
       }
       std::vector<model::StringId> chain{s_.strings.intern(model::kBackward)};
-      if (last != kNone) chain.insert(chain.end(), chains_[last]->begin(), chains_[last]->end());
+      if (last != kNone)
+        chain.insert(chain.end(), chains_[last]->begin(), chains_[last]->end());
       if (range.start_ns < until_ns) {  // in another function: a backward pass of its own
-        for (const model::StringId name : chain) put(range, name);
+        for (const model::StringId name : chain)
+          put(range, name);
         continue;
       }
       std::size_t same =
@@ -81,17 +86,20 @@ class BackwardModules {
       }
       names = std::move(chain);
       until_ns = range.end_ns;
-      if (function.number >= 0) last_number = function.number;
+      if (function.number >= 0)
+        last_number = function.number;
     }
     return shares.text("function");
   }
 
  private:
   [[nodiscard]] std::int64_t number_of(const Range& range) const {
-    if (range.module || range.domain == domain_) return -1;
+    if (range.module || range.domain == domain_)
+      return -1;
     if (!s_.processes[s_.threads[range.thread].process].operators)
       return number_in(s_.strings.view(range.name));
-    if (range.domain != 0 || range.attributes >= s_.attributes.size()) return -1;
+    if (range.domain != 0 || range.attributes >= s_.attributes.size())
+      return -1;
     const model::Attributes& with = s_.attributes[range.attributes];
     return with.payload_type == model::PayloadType::kInt64 ? with.payload_i64 : -1;
   }
@@ -109,9 +117,11 @@ class BackwardModules {
     std::vector<Of> all;
     for (std::uint32_t r = 0; r < s_.ranges.size(); ++r) {
       const Range& range = s_.ranges[r];
-      if (range.kind != model::RangeKind::kPushPop || range.end_ns == model::kOpen) continue;
+      if (range.kind != model::RangeKind::kPushPop || range.end_ns == model::kOpen)
+        continue;
       const Of of{r, number_of(range), s_.strings.view(range.name).starts_with(kEvaluates)};
-      if (of.number >= 0 || of.function || is_module(range)) all.push_back(of);
+      if (of.number >= 0 || of.function || is_module(range))
+        all.push_back(of);
     }
     std::sort(all.begin(), all.end(), [&](const Of& x, const Of& y) {
       const Range &a = s_.ranges[x.range], &b = s_.ranges[y.range];
@@ -126,7 +136,8 @@ class BackwardModules {
         return before.thread != range.thread || before.end_ns < range.start_ns ||
                (before.end_ns == range.start_ns && before.start_ns < range.start_ns);
       });
-      if (of.function) functions_.push_back({of.range, of.number});
+      if (of.function)
+        functions_.push_back({of.range, of.number});
       open.push_back(of);
       const auto function =
           std::find_if(open.begin(), open.end(), [](const Of& one) { return one.function; });
@@ -141,17 +152,21 @@ class BackwardModules {
       // In traces modules are around operators; where launches told them they are inside.
       const auto made_by =
           std::find_if(open.rbegin(), open.rend(), [](const Of& one) { return one.number >= 0; });
-      if (made_by == open.rend() || (is_module(range) && !range.module)) continue;
+      if (made_by == open.rend() || (is_module(range) && !range.module))
+        continue;
       const Range& made = s_.ranges[made_by->range];
       std::vector<model::StringId> chain;
       for (const Of& one : open)
-        if (is_module(s_.ranges[one.range])) chain.push_back(s_.ranges[one.range].name);
-      if (chain.empty() && domain_ == kNone) continue;
+        if (is_module(s_.ranges[one.range]))
+          chain.push_back(s_.ranges[one.range].name);
+      if (chain.empty() && domain_ == kNone)
+        continue;
       const auto at =
           numbers_.try_emplace(std::move(chain), static_cast<std::uint32_t>(chains_.size()));
-      if (at.second) chains_.push_back(&at.first->first);
-      operators_.emplace_back(s_.threads[made.thread].process, made_by->number, made.start_ns,
-                              at.first->second);
+      if (at.second)
+        chains_.push_back(&at.first->first);
+      operators_.emplace_back(
+          s_.threads[made.thread].process, made_by->number, made.start_ns, at.first->second);
     }
   }
 
@@ -186,7 +201,8 @@ std::uint32_t maker_of(const Numbered& function, const std::vector<Numbered>& op
   const auto& [process, number, start, none] = function;
   const auto next =
       std::lower_bound(operators.begin(), operators.end(), Numbered{process, number, start, 0});
-  if (next == operators.begin()) return kNone;
+  if (next == operators.begin())
+    return kNone;
   const auto& [of_process, of_number, of_start, made] = *std::prev(next);
   return of_process == process && of_number == number ? made : kNone;
 }

@@ -31,9 +31,12 @@ constexpr std::uint32_t kCrossings = 3;
 
 /// Of the program's own pushes and pops. Operators of PyTorch's traces have a length of their own.
 bool is_pushed(const Session& session, const Range& range) {
-  if (range.kind != RangeKind::kPushPop || range.module) return false;
-  if (range.end_ns < range.start_ns) return false;
-  if (range.thread >= session.threads.size()) return false;
+  if (range.kind != RangeKind::kPushPop || range.module)
+    return false;
+  if (range.end_ns < range.start_ns)
+    return false;
+  if (range.thread >= session.threads.size())
+    return false;
   const std::uint32_t process = session.threads[range.thread].process;
   return process >= session.processes.size() || !session.processes[process].operators;
 }
@@ -47,7 +50,8 @@ class FoldedNames {
 
   std::uint32_t of(model::StringId name) {
     std::uint32_t& number = by_id_[name];
-    if (number != kNone) return number;
+    if (number != kNone)
+      return number;
     const std::string folded = folded_name(session_.strings.view(name), FoldNames::kNumbers);
     number = by_text_.emplace(folded, static_cast<std::uint32_t>(by_text_.size())).first->second;
     return number;
@@ -67,14 +71,17 @@ std::set<ThreadDomain> with_own_name_inside(const Session& session, FoldedNames&
   std::map<ThreadDomain, std::vector<EndAndName>> stacks;
   std::set<ThreadDomain> found;
   for (const Range& range : session.ranges) {
-    if (!is_pushed(session, range)) continue;
+    if (!is_pushed(session, range))
+      continue;
     const ThreadDomain key(range.thread, range.domain);
     auto& open = stacks[key];
-    while (!open.empty() && open.back().first <= range.start_ns) open.pop_back();
+    while (!open.empty() && open.back().first <= range.start_ns)
+      open.pop_back();
     const std::uint32_t name = names.of(range.name);
     const std::size_t deepest = open.size() - std::min(open.size(), kMostBetween + 1);
     for (std::size_t i = open.size(); i-- > deepest;)
-      if (open[i].second == name) found.insert(key);
+      if (open[i].second == name)
+        found.insert(key);
     open.emplace_back(range.end_ns, name);
   }
   return found;
@@ -126,15 +133,20 @@ class Mender {
   Mender(Session& session, FoldedNames& names) : session_(session), names_(names) {}
 
   void mend(std::vector<std::uint32_t> ranges) {
-    if (!nest(std::move(ranges))) return;
+    if (!nest(std::move(ranges)))
+      return;
     find_crossings();
-    for (const auto& [name, crossing] : crossings_) add_crossing(name, crossing);
-    if (stack_.unclosed == 0) return;
+    for (const auto& [name, crossing] : crossings_)
+      add_crossing(name, crossing);
+    if (stack_.unclosed == 0)
+      return;
     collect_evidence();
     std::set<std::uint32_t> losing;
     for (const auto& [name, evidence] : evidence_)
-      if (loses_pops(name, evidence)) losing.insert(name);
-    if (!losing.empty()) replay(losing);
+      if (loses_pops(name, evidence))
+        losing.insert(name);
+    if (!losing.empty())
+      replay(losing);
   }
 
  private:
@@ -154,14 +166,17 @@ class Mender {
     for (std::uint32_t place = 0; place < stack_.ranges.size(); ++place) {
       const Range& pushed = range(place);
       while (!open.empty() && range(open.back()).end_ns < pushed.end_ns) {
-        if (range(open.back()).end_ns > pushed.start_ns) return false;
+        if (range(open.back()).end_ns > pushed.start_ns)
+          return false;
         open.pop_back();
       }
       stack_.parent.push_back(open.empty() ? kNone : open.back());
       stack_.name.push_back(names_.of(pushed.name));
       stack_.children.push_back(0);
-      if (!open.empty()) ++stack_.children[open.back()];
-      if (pushed.end_ns == kOpen) ++stack_.unclosed;
+      if (!open.empty())
+        ++stack_.children[open.back()];
+      if (pushed.end_ns == kOpen)
+        ++stack_.unclosed;
       open.push_back(place);
     }
     return true;
@@ -171,7 +186,8 @@ class Mender {
   [[nodiscard]] std::uint32_t same_name_around(std::uint32_t place) const {
     std::uint32_t around = stack_.parent[place];
     for (std::size_t between = 0; around != kNone && between <= kMostBetween; ++between) {
-      if (stack_.name[around] == stack_.name[place]) return around;
+      if (stack_.name[around] == stack_.name[place])
+        return around;
       around = stack_.parent[around];
     }
     return kNone;
@@ -185,23 +201,28 @@ class Mender {
       const std::uint32_t parent = stack_.parent[place], name = stack_.name[place];
       if (const auto earlier = last_holding.find(parent); earlier != last_holding.end())
         note_behind(inside_of[earlier->second], name);
-      if (parent == kNone) continue;
+      if (parent == kNone)
+        continue;
       Inside& inside = inside_of[parent];
       if (name != stack_.name[parent]) {
-        if (inside.own == 0 && inside.before == kNone) inside.before = name;
+        if (inside.own == 0 && inside.before == kNone)
+          inside.before = name;
         note_behind(inside, name);
         continue;
       }
       ++inside.own;
-      if (stack_.children[place] > 0) inside.all_empty = false;
+      if (stack_.children[place] > 0)
+        inside.all_empty = false;
       last_holding[stack_.parent[parent]] = parent;
     }
     for (const auto& [place, inside] : inside_of)
-      if (inside.crosses()) crossings_.emplace(stack_.name[place], Crossing{place, inside.before});
+      if (inside.crosses())
+        crossings_.emplace(stack_.name[place], Crossing{place, inside.before});
   }
 
   static void note_behind(Inside& inside, std::uint32_t name) {
-    if (inside.own > 0 && inside.before == name) inside.again = true;
+    if (inside.own > 0 && inside.before == name)
+      inside.again = true;
   }
 
   void collect_evidence() {
@@ -212,10 +233,12 @@ class Mender {
       ++evidence.instances;
       const std::uint32_t around = same_name_around(place);
       if (around == kNone) {
-        if (!is_open(place)) ++evidence.apart;
+        if (!is_open(place))
+          ++evidence.apart;
         continue;
       }
-      if (holds[around] == 0 && !is_open(around)) ++evidence.closed_holding;
+      if (holds[around] == 0 && !is_open(around))
+        ++evidence.closed_holding;
       holds[around] = 1;
       if (is_open(place)) {  // so is what is around it
         chain[place] = chain[around] + 1;
@@ -224,14 +247,18 @@ class Mender {
       }
       const std::uint32_t level = stack_.parent[around];
       const bool is_lost = is_open(around) || (level != kNone && is_open(level));
-      if (is_lost) evidence.inside_lost = std::max(evidence.inside_lost, ++closed_inside[around]);
+      if (is_lost)
+        evidence.inside_lost = std::max(evidence.inside_lost, ++closed_inside[around]);
     }
   }
 
   [[nodiscard]] bool loses_pops(std::uint32_t name, const Evidence& evidence) const {
-    if (crossings_.contains(name)) return false;
-    if (evidence.longest_chain >= kRunawayChain) return true;
-    if (evidence.closed_holding > stack_.unclosed) return false;
+    if (crossings_.contains(name))
+      return false;
+    if (evidence.longest_chain >= kRunawayChain)
+      return true;
+    if (evidence.closed_holding > stack_.unclosed)
+      return false;
     return evidence.inside_lost >= kManyInside || (evidence.inside_lost > 1 && evidence.apart > 0);
   }
 
@@ -241,7 +268,8 @@ class Mender {
     std::vector<std::uint32_t> meant;     // by the meant ones
     std::vector<std::int64_t> ends(stack_.ranges.size(), kOpen);
     const auto pop = [&](std::int64_t at_ns) {
-      if (meant.empty()) return;
+      if (meant.empty())
+        return;
       ends[meant.back()] = at_ns;
       meant.pop_back();
     };
@@ -251,7 +279,8 @@ class Mender {
         pop(range(recorded.back()).end_ns);
       const std::uint32_t name = stack_.name[place];
       std::size_t lost = losing.contains(name) ? opened_since(meant, name) : 0;
-      if (lost > missing) lost = 0;
+      if (lost > missing)
+        lost = 0;
       missing -= lost;
       for (; lost > 0; --lost) {
         lost_[stack_.name[meant.back()]].push_back(meant.back());
@@ -264,8 +293,10 @@ class Mender {
       pop(range(recorded.back()).end_ns);
       recorded.pop_back();
     }
-    for (std::uint32_t place = 0; place < ends.size(); ++place) range(place).end_ns = ends[place];
-    for (const auto& [name, lost] : lost_) add_lost(name, lost);
+    for (std::uint32_t place = 0; place < ends.size(); ++place)
+      range(place).end_ns = ends[place];
+    for (const auto& [name, lost] : lost_)
+      add_lost(name, lost);
   }
 
   /// How many ranges on top of the stack are that of this name and what was pushed after it; 0 if
@@ -274,7 +305,8 @@ class Mender {
                                          std::uint32_t name) const {
     const std::size_t looked_at = std::min(open.size(), kMostBetween + 1);
     for (std::size_t count = 1; count <= looked_at; ++count)
-      if (stack_.name[open[open.size() - count]] == name) return count;
+      if (stack_.name[open[open.size() - count]] == name)
+        return count;
     return 0;
   }
 
@@ -303,7 +335,8 @@ class Mender {
     detail += " less often than pushed (" + base::counted(evidence_[name].instances, "time");
     detail += "). The first pop that is missing is that of instance ";
     detail += base::format_count(number_of(first));
-    if (parent != kNone) detail += " in " + quoted(parent);
+    if (parent != kNone)
+      detail += " in " + quoted(parent);
     detail += ", which began " + base::format_ns(after_ns) + " after the start";
     detail += ". Such instances end here where the next one begins";
     session_.losses.push_back({"unbalanced_ranges", lost.size(), std::move(detail)});
@@ -321,17 +354,22 @@ class Mender {
 }  // namespace
 
 void mend_push_pop(Session& session) {
-  if (!session.unlisted.empty()) return;
+  if (!session.unlisted.empty())
+    return;
   FoldedNames names(session);
   std::map<ThreadDomain, std::vector<std::uint32_t>> ranges_of;
-  for (const ThreadDomain& key : with_own_name_inside(session, names)) ranges_of[key];
-  if (ranges_of.empty()) return;
+  for (const ThreadDomain& key : with_own_name_inside(session, names))
+    ranges_of[key];
+  if (ranges_of.empty())
+    return;
   for (std::uint32_t i = 0; i < session.ranges.size(); ++i) {
     const Range& range = session.ranges[i];
     const auto found = ranges_of.find({range.thread, range.domain});
-    if (found != ranges_of.end() && is_pushed(session, range)) found->second.push_back(i);
+    if (found != ranges_of.end() && is_pushed(session, range))
+      found->second.push_back(i);
   }
-  for (auto& [key, ranges] : ranges_of) Mender(session, names).mend(std::move(ranges));
+  for (auto& [key, ranges] : ranges_of)
+    Mender(session, names).mend(std::move(ranges));
 }
 
 }  // namespace rangescope::analyze

@@ -17,7 +17,8 @@ std::string mended(testing::SessionBuilder& b) {
     text += text.empty() ? "" : ", ";
     text += std::string(b.session.strings.view(range.name)) + ' ' + std::to_string(range.start_ns) +
             '-';
-    if (range.end_ns != model::kOpen) text += std::to_string(range.end_ns);
+    if (range.end_ns != model::kOpen)
+      text += std::to_string(range.end_ns);
   }
   for (const model::Loss& loss : b.session.losses)
     text += '\n' + std::string(loss.kind.id()) + ' ' + std::to_string(loss.count);
@@ -87,13 +88,16 @@ TEST(Balance, ARecursionThatWasCutStays) {
   b.range(t, "main", 0, kOpenEnd);
   for (int call = 0; call < 3; ++call) {
     b.range(t, "f", 100 * call, 100 * call + 90);
-    for (int i = 0; i < 3; ++i) b.range(t, "f", 100 * call + 10 * i + 1, 100 * call + 10 * i + 9);
+    for (int i = 0; i < 3; ++i)
+      b.range(t, "f", 100 * call + 10 * i + 1, 100 * call + 10 * i + 9);
   }
   b.range(t, "f", 300, kOpenEnd);
-  for (int i = 0; i < 3; ++i) b.range(t, "f", 300 + 10 * i + 1, 300 + 10 * i + 9);
+  for (int i = 0; i < 3; ++i)
+    b.range(t, "f", 300 + 10 * i + 1, 300 + 10 * i + 9);
   const auto ends = [&] {
     std::string text;
-    for (const model::Range& range : b.session.ranges) text += std::to_string(range.end_ns) + ' ';
+    for (const model::Range& range : b.session.ranges)
+      text += std::to_string(range.end_ns) + ' ';
     return text;
   };
   const std::string recorded = ends();

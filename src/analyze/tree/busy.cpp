@@ -77,12 +77,14 @@ class Timeline {
       });
       base::parallel_for(cards, threads, [&](std::size_t c) {
         const auto own = by_card.of(c);
-        if (own.empty()) return;
+        if (own.empty())
+          return;
         sort_nearly(own, [&](std::uint32_t a, std::uint32_t b) {
           return items[a].start_ns != items[b].start_ns ? items[a].start_ns < items[b].start_ns
                                                         : a < b;
         });
-        for (std::uint32_t& each : own) each = item(work, each);
+        for (std::uint32_t& each : own)
+          each = item(work, each);
       });
       if (cards == 1 && out[0].empty()) {
         out[0] = std::move(by_card.items);
@@ -90,14 +92,17 @@ class Timeline {
       }
       for (std::size_t c = 0; c < cards; ++c) {
         const auto own = by_card.of(c);
-        if (own.empty()) continue;
+        if (own.empty())
+          continue;
         const std::size_t before = out[c].size();
         out[c].insert(out[c].end(), own.begin(), own.end());
         // Few copies among many kernels: merged in place from the back (sort_nearly's merge needs
         // them apart).
         if (before > 0) {
-          std::inplace_merge(out[c].begin(), out[c].begin() + static_cast<std::ptrdiff_t>(before),
-                             out[c].end(), [&](std::uint32_t a, std::uint32_t b) {
+          std::inplace_merge(out[c].begin(),
+                             out[c].begin() + static_cast<std::ptrdiff_t>(before),
+                             out[c].end(),
+                             [&](std::uint32_t a, std::uint32_t b) {
                                const auto x = start_of(a), y = start_of(b);
                                return x != y ? x < y : a < b;
                              });
@@ -105,8 +110,9 @@ class Timeline {
       }
     };
     const auto all = [](std::size_t) { return true; };
-    place(session_.kernels, Work::kKernel,
-          [&](std::size_t i) { return groups_.of_kernel[i] != kNone; });
+    place(session_.kernels, Work::kKernel, [&](std::size_t i) {
+      return groups_.of_kernel[i] != kNone;
+    });
     place(session_.copies, Work::kCopy, all);
     place(session_.memsets, Work::kMemset, all);
     place(session_.graph_launches, Work::kGraph, all);
@@ -115,10 +121,14 @@ class Timeline {
 
  private:
   template <class T>
-  [[nodiscard]] Piece of(const T& each, const std::vector<std::uint32_t>& of_item, std::size_t i,
+  [[nodiscard]] Piece of(const T& each,
+                         const std::vector<std::uint32_t>& of_item,
+                         std::size_t i,
                          Work work) const {
-    return {each.start_ns, each.end_ns,
-            context_of(session_, contexts_, of_item, i, each.launch, each.stream), work};
+    return {each.start_ns,
+            each.end_ns,
+            context_of(session_, contexts_, of_item, i, each.launch, each.stream),
+            work};
   }
 
   const Session& session_;
@@ -133,7 +143,8 @@ struct RegionState {
 };
 
 std::uint64_t grow(std::int64_t& until, std::int64_t start, std::int64_t end) {
-  if (end <= until) return 0;
+  if (end <= until)
+    return 0;
   const auto added = static_cast<std::uint64_t>(length_ns(std::max(start, until), end));
   until = end;
   return added;
@@ -142,13 +153,17 @@ std::uint64_t grow(std::int64_t& until, std::int64_t start, std::int64_t end) {
 /// What the new part of one union has in common with the other. Work comes in order of its start,
 /// so that whatever the other union covers from `start` on is one interval that ends at
 /// `other_end`.
-std::uint64_t meet(std::int64_t start, std::int64_t end, std::int64_t own_end,
+std::uint64_t meet(std::int64_t start,
+                   std::int64_t end,
+                   std::int64_t own_end,
                    std::int64_t other_end) {
   return static_cast<std::uint64_t>(length_ns(std::max(start, own_end), std::min(end, other_end)));
 }
 
-void measure_regions(const Timeline& timeline, const Sets& sets,
-                     const std::vector<std::uint32_t>& order, std::vector<RegionBusy>& out) {
+void measure_regions(const Timeline& timeline,
+                     const Sets& sets,
+                     const std::vector<std::uint32_t>& order,
+                     std::vector<RegionBusy>& out) {
   std::vector<RegionState> states(sets.regions);
   for (const std::uint32_t it : order) {
     const Piece piece = timeline.piece(it);
@@ -158,7 +173,8 @@ void measure_regions(const Timeline& timeline, const Sets& sets,
       if (state.all_end != kNever && piece.start > state.all_end)
         state.gaps += static_cast<std::uint64_t>(length_ns(state.all_end, piece.start));
       state.busy += grow(state.all_end, piece.start, end);
-      if (entry.exclusive) state.exclusive_busy += grow(state.exclusive_end, piece.start, end);
+      if (entry.exclusive)
+        state.exclusive_busy += grow(state.exclusive_end, piece.start, end);
       if (piece.work == Work::kKernel) {
         state.overlap += meet(piece.start, end, state.kernel_end, state.copy_end);
         state.kernel_end = std::max(state.kernel_end, end);
@@ -177,7 +193,8 @@ void measure_regions(const Timeline& timeline, const Sets& sets,
 
 /// Cards that are used by a common process must be measured one after the other: they share
 /// occurrences.
-std::vector<std::vector<std::size_t>> card_groups(const Session& session, std::size_t cards,
+std::vector<std::vector<std::size_t>> card_groups(const Session& session,
+                                                  std::size_t cards,
                                                   const std::vector<std::uint32_t>& card_of) {
   std::vector<std::size_t> leader(cards);
   std::iota(leader.begin(), leader.end(), std::size_t{0});
@@ -187,12 +204,15 @@ std::vector<std::vector<std::size_t>> card_groups(const Session& session, std::s
   std::map<std::uint32_t, std::size_t> card_of_process;
   for (std::size_t s = 0; s < session.streams.size(); ++s) {
     const auto [at, added] = card_of_process.emplace(session.streams[s].process, card_of[s]);
-    if (!added) leader[find(card_of[s])] = find(at->second);
+    if (!added)
+      leader[find(card_of[s])] = find(at->second);
   }
   std::map<std::size_t, std::vector<std::size_t>> groups;
-  for (std::size_t c = 0; c < cards; ++c) groups[find(c)].push_back(c);
+  for (std::size_t c = 0; c < cards; ++c)
+    groups[find(c)].push_back(c);
   std::vector<std::vector<std::size_t>> out;
-  for (auto& [first, group] : groups) out.push_back(std::move(group));
+  for (auto& [first, group] : groups)
+    out.push_back(std::move(group));
   return out;
 }
 
@@ -218,8 +238,12 @@ std::vector<std::uint32_t> cards_of_streams(const Session& session, std::size_t&
   return card_of;
 }
 
-Busy measure_busy(const Session& session, const Tree& tree, const Contexts& contexts,
-                  const Sets& sets, const KernelGroups& groups, int threads) {
+Busy measure_busy(const Session& session,
+                  const Tree& tree,
+                  const Contexts& contexts,
+                  const Sets& sets,
+                  const KernelGroups& groups,
+                  int threads) {
   Busy out;
   std::size_t cards = 0;
   std::vector<std::uint32_t> card_of = cards_of_streams(session, cards);
@@ -245,7 +269,8 @@ Busy measure_busy(const Session& session, const Tree& tree, const Contexts& cont
       }
       for (const std::uint32_t it : order) {
         const Piece piece = timeline.piece(it);
-        if (piece.context == 0) continue;
+        if (piece.context == 0)
+          continue;
         const std::int64_t end = std::max(piece.start, piece.end);
         const std::uint64_t kernel_ns =
             piece.work == Work::kKernel ? static_cast<std::uint64_t>(length_ns(piece.start, end))
@@ -269,8 +294,8 @@ Busy measure_busy(const Session& session, const Tree& tree, const Contexts& cont
     if (task < sharing.size()) {
       measure_occurrences(sharing[task]);
     } else {
-      measure_regions(timeline, sets, orders[task - sharing.size()],
-                      of_card[task - sharing.size()]);
+      measure_regions(
+          timeline, sets, orders[task - sharing.size()], of_card[task - sharing.size()]);
     }
   });
   out.regions.resize(sets.regions);

@@ -28,9 +28,12 @@ struct Busy {
   std::vector<std::uint64_t> cell_gaps;  ///< idle time within the spans of the cell's occurrences
 };
 
-[[nodiscard]] Busy measure_busy(const model::Session& session, const Tree& tree,
-                                const Contexts& contexts, const Sets& sets,
-                                const KernelGroups& groups, int threads);
+[[nodiscard]] Busy measure_busy(const model::Session& session,
+                                const Tree& tree,
+                                const Contexts& contexts,
+                                const Sets& sets,
+                                const KernelGroups& groups,
+                                int threads);
 
 /// Number of the card behind each stream: streams of processes that see the same card (by UUID or
 /// PCI address) share it.

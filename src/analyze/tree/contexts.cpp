@@ -50,18 +50,22 @@ struct Backward {
 /// O(n log n).
 Backward find_backward(const Session& session, const Tree& tree, bool forward) {
   Backward out;
-  if (std::none_of(session.processes.begin(), session.processes.end(),
-                   [](const auto& p) { return p.operators; }))
+  if (std::none_of(session.processes.begin(), session.processes.end(), [](const auto& p) {
+        return p.operators;
+      }))
     return out;
   out.inside.resize(tree.parent.size());
-  if (forward) out.forward.assign(tree.parent.size(), kNone);
+  if (forward)
+    out.forward.assign(tree.parent.size(), kNone);
   std::vector<Numbered> operators, functions;
   for (std::uint32_t o = 0; o < tree.parent.size(); ++o) {
-    if (tree.range_of[o] == kNone) continue;
+    if (tree.range_of[o] == kNone)
+      continue;
     const Range& range = session.ranges[tree.range_of[o]];
     const bool function = session.strings.view(range.name).starts_with(model::kEvaluates);
     out.inside[o] = function || (tree.parent[o] != kNone && out.inside[tree.parent[o]] != 0);
-    if (!forward || range.domain != 0 || range.attributes >= session.attributes.size()) continue;
+    if (!forward || range.domain != 0 || range.attributes >= session.attributes.size())
+      continue;
     const model::Attributes& with = session.attributes[range.attributes];
     if (with.payload_type != model::PayloadType::kInt64 || (out.inside[o] != 0 && !function))
       continue;
@@ -81,9 +85,13 @@ class ProcessSweep {
  public:
   /// `threads`: those of the process. `place`: threads of the session to their place among those of
   /// their process.
-  ProcessSweep(const Session& session, std::span<const Launch> calls, const Tree& tree,
-               const Options& options, std::span<const std::uint32_t> threads,
-               const std::vector<std::uint32_t>& place, const Backward& backward)
+  ProcessSweep(const Session& session,
+               std::span<const Launch> calls,
+               const Tree& tree,
+               const Options& options,
+               std::span<const std::uint32_t> threads,
+               const std::vector<std::uint32_t>& place,
+               const Backward& backward)
       : session_(session),
         calls_(calls),
         tree_(tree),
@@ -109,7 +117,8 @@ class ProcessSweep {
       return x != y ? x < y : a < b;
     };
     sort_nearly(overlays_, by_start);
-    for (Roots& roots : roots_) sort_nearly(roots.occurrences, by_start);
+    for (Roots& roots : roots_)
+      sort_nearly(roots.occurrences, by_start);
     begin_ = {0, 0};
   }
 
@@ -131,10 +140,13 @@ class ProcessSweep {
       for (std::size_t i = found_.size(); !backward_.forward.empty() && i-- > 0;)
         if (const std::uint32_t forward = backward_.forward[found_[i]]; forward != kNone)
           found_.push_back(forward | kInherited);
-      if (!overlays_.empty()) add_overlays(start, end);
+      if (!overlays_.empty())
+        add_overlays(start, end);
       bool is_undecided = false;
-      for (Roots& roots : roots_) is_undecided |= !inherit(roots, own, start, end);
-      if (is_undecided && !has_own) ++undecided_launches_;
+      for (Roots& roots : roots_)
+        is_undecided |= !inherit(roots, own, start, end);
+      if (is_undecided && !has_own)
+        ++undecided_launches_;
       of_launch[number] = context_of(cursor);
     }
   }
@@ -149,7 +161,8 @@ class ProcessSweep {
 
   Roots& roots_of(std::uint32_t domain) {
     for (Roots& roots : roots_) {
-      if (roots.domain == domain) return roots;
+      if (roots.domain == domain)
+        return roots;
     }
     roots_.push_back({domain, {}, 0, {}});
     return roots_.back();
@@ -159,26 +172,32 @@ class ProcessSweep {
     for (; cursor.next < cursor.last; ++cursor.next) {
       const auto occurrence = static_cast<std::uint32_t>(cursor.next);
       const Range& range = range_of(occurrence);
-      if (range.start_ns > to) break;
-      if (range.kind == RangeKind::kStartEnd) continue;
+      if (range.start_ns > to)
+        break;
+      if (range.kind == RangeKind::kStartEnd)
+        continue;
       const std::uint32_t domain = nested_ ? 0 : range.domain;
-      auto slot = std::find_if(cursor.slots.begin(), cursor.slots.end(),
-                               [&](const Slot& s) { return s.domain == domain; });
-      if (slot == cursor.slots.end()) slot = cursor.slots.insert(slot, {domain, kNone, 0});
+      auto slot = std::find_if(cursor.slots.begin(), cursor.slots.end(), [&](const Slot& s) {
+        return s.domain == domain;
+      });
+      if (slot == cursor.slots.end())
+        slot = cursor.slots.insert(slot, {domain, kNone, 0});
       slot->occurrence = occurrence;
       slot->end = range.end_ns;
     }
     for (Slot& slot : cursor.slots) {  // what ended before now is over for every later launch too
       while (slot.occurrence != kNone && slot.end < to) {
         slot.occurrence = tree_.parent[slot.occurrence];
-        if (slot.occurrence != kNone) slot.end = range_of(slot.occurrence).end_ns;
+        if (slot.occurrence != kNone)
+          slot.end = range_of(slot.occurrence).end_ns;
       }
     }
   }
 
   std::uint32_t innermost(const Slot& slot, std::int64_t end) const {
     std::uint32_t occurrence = slot.occurrence;
-    if (occurrence == kNone || slot.end >= end) return occurrence;
+    if (occurrence == kNone || slot.end >= end)
+      return occurrence;
     do {
       occurrence = tree_.parent[occurrence];
     } while (occurrence != kNone && range_of(occurrence).end_ns < end);
@@ -193,9 +212,11 @@ class ProcessSweep {
     std::size_t kept = 0;
     for (const std::uint32_t occurrence : open_overlays_) {
       const std::int64_t until = range_of(occurrence).end_ns;
-      if (until < start) continue;
+      if (until < start)
+        continue;
       open_overlays_[kept++] = occurrence;
-      if (until >= end) found_.push_back(occurrence);
+      if (until >= end)
+        found_.push_back(occurrence);
     }
     open_overlays_.resize(kept);
   }
@@ -204,7 +225,8 @@ class ProcessSweep {
   bool inherit(Roots& roots, std::uint32_t own, std::int64_t start, std::int64_t end) {
     if (scope_ == PushPopScope::kAuto) {
       for (const Slot& slot : cursors_[own].slots) {
-        if (slot.domain != roots.domain) continue;
+        if (slot.domain != roots.domain)
+          continue;
         if (const std::uint32_t inner = innermost(slot, end);
             inner != kNone && !backward_.has(inner))
           return true;
@@ -219,38 +241,45 @@ class ProcessSweep {
     std::size_t kept = 0;
     for (const std::uint32_t root : roots.open) {
       const Range& range = range_of(root);
-      if (range.end_ns < start) continue;
+      if (range.end_ns < start)
+        continue;
       roots.open[kept++] = root;
-      if (range.end_ns < end) continue;
+      if (range.end_ns < end)
+        continue;
       const std::uint32_t owner = place_[range.thread];
       if (owner == own || std::find(owners_.begin(), owners_.end(), owner) != owners_.end())
         continue;
       owners_.push_back(owner);
     }
     roots.open.resize(kept);
-    if (owners_.empty()) return true;
-    if (scope_ == PushPopScope::kAuto && owners_.size() != 1) return false;
+    if (owners_.empty())
+      return true;
+    if (scope_ == PushPopScope::kAuto && owners_.size() != 1)
+      return false;
     std::sort(owners_.begin(), owners_.end());
     for (const std::uint32_t owner : owners_) {
       advance(cursors_[owner], start);
       for (const Slot& slot : cursors_[owner].slots) {
-        if (slot.domain != roots.domain) continue;
+        if (slot.domain != roots.domain)
+          continue;
         std::uint32_t inner = innermost(slot, end);
         while (inner != kNone && range_of(inner).module)
           inner = tree_.parent[inner];  // what its thread launches alone
-        if (inner != kNone) found_.push_back(inner | kInherited);
+        if (inner != kNone)
+          found_.push_back(inner | kInherited);
       }
     }
     return true;
   }
 
   std::uint32_t context_of(ThreadCursor& cursor) {
-    if (found_.empty()) return 0;
+    if (found_.empty())
+      return 0;
     if (cursor.context != 0) {
       const std::size_t from = begin_[cursor.context], count = begin_[cursor.context + 1] - from;
       if (count == found_.size() &&
-          std::equal(found_.begin(), found_.end(),
-                     entries_.begin() + static_cast<std::ptrdiff_t>(from))) {
+          std::equal(
+              found_.begin(), found_.end(), entries_.begin() + static_cast<std::ptrdiff_t>(from))) {
         return cursor.context;
       }
     }
@@ -280,7 +309,9 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
   return build_contexts(session, tree, options, session.launches);
 }
 
-Contexts build_contexts(const Session& session, const Tree& tree, const Options& options,
+Contexts build_contexts(const Session& session,
+                        const Tree& tree,
+                        const Options& options,
                         std::span<const Launch> calls) {
   Contexts contexts;
   contexts.of_launch.assign(calls.size(), 0);
@@ -298,7 +329,8 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
   std::vector<std::uint32_t> place(session.threads.size(), 0);
   for (std::size_t p = 0; p < processes; ++p) {
     const auto own = threads.of(p);
-    for (std::uint32_t i = 0; i < own.size(); ++i) place[own[i]] = i;
+    for (std::uint32_t i = 0; i < own.size(); ++i)
+      place[own[i]] = i;
   }
 
   const auto order = largest_first(processes, [&](std::size_t p) { return launches.of(p).size(); });
@@ -308,7 +340,8 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
   base::parallel_for(processes, calls.size() < 20000 ? 1 : options.threads, [&](std::size_t i) {
     const std::size_t p = order[i];
     const auto own = launches.of(p);
-    if (own.empty()) return;
+    if (own.empty())
+      return;
     sort_nearly(own, [&](std::uint32_t a, std::uint32_t b) {
       const auto x = calls[a].start_ns, y = calls[b].start_ns;
       return x != y ? x < y : a < b;
@@ -323,7 +356,8 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
   for (const std::uint64_t launches_of_process : undecided)
     contexts.undecided_launches += launches_of_process;
   for (std::size_t p = 0; p < processes; ++p) {
-    if (begins[p].size() <= 2) continue;
+    if (begins[p].size() <= 2)
+      continue;
     const auto first_context = static_cast<std::uint32_t>(contexts.size() - 1);
     const auto first_entry = static_cast<std::uint32_t>(contexts.entries.size());
     for (std::size_t c = 2; c < begins[p].size(); ++c)
@@ -331,9 +365,11 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
     contexts.entries.insert(contexts.entries.end(), entries[p].begin(), entries[p].end());
     std::vector<std::uint32_t>().swap(begins[p]);
     std::vector<std::uint32_t>().swap(entries[p]);
-    if (first_context == 0) continue;
+    if (first_context == 0)
+      continue;
     for (const std::uint32_t launch : launches.of(p)) {
-      if (contexts.of_launch[launch] != 0) contexts.of_launch[launch] += first_context;
+      if (contexts.of_launch[launch] != 0)
+        contexts.of_launch[launch] += first_context;
     }
   }
   return contexts;

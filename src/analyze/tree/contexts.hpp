@@ -41,11 +41,14 @@ struct Contexts {
   [[nodiscard]] std::size_t size() const { return begin.size() - 1; }
 };
 
-[[nodiscard]] Contexts build_contexts(const model::Session& session, const Tree& tree,
+[[nodiscard]] Contexts build_contexts(const model::Session& session,
+                                      const Tree& tree,
                                       const Options& options);
 /// The same of other moments or stretches of threads, as calls.
-[[nodiscard]] Contexts build_contexts(const model::Session& session, const Tree& tree,
-                                      const Options& options, std::span<const model::Launch> calls);
+[[nodiscard]] Contexts build_contexts(const model::Session& session,
+                                      const Tree& tree,
+                                      const Options& options,
+                                      std::span<const model::Launch> calls);
 
 /// Kernels, copies and sets of CUDA graph replays whose nodes were captured inside ranges: below
 /// the range open at launch they get an occurrence of the captured path, one for each replay. What

@@ -18,7 +18,8 @@ class GroupTable {
  public:
   std::uint32_t intern(std::uint32_t set, std::uint32_t name, std::uint32_t shape, bool graph) {
     const std::uint32_t number = numbers_.number({set, name, shape, graph ? 1u : 0u});
-    if (number == groups.size()) groups.push_back({set, name, shape, graph});
+    if (number == groups.size())
+      groups.push_back({set, name, shape, graph});
     return number;
   }
   std::vector<Group> groups;
@@ -34,22 +35,27 @@ struct Part {
 };
 
 std::int64_t latency_of(const Session& session, const Kernel& kernel) {
-  if (kernel.launch >= session.launches.size()) return 0;
+  if (kernel.launch >= session.launches.size())
+    return 0;
   return static_cast<std::int64_t>(
       static_cast<std::uint64_t>(kernel.start_ns) -
       static_cast<std::uint64_t>(session.launches[kernel.launch].start_ns));
 }
 
 template <class T>
-void scatter(const Session& session, const KernelGroups& out, KernelTimes<T>& times,
+void scatter(const Session& session,
+             const KernelGroups& out,
+             KernelTimes<T>& times,
              std::size_t total) {
   times.duration.resize(total);
   times.latency.resize(total);
   std::vector<std::size_t> next(out.groups.size());
-  for (std::size_t g = 0; g < out.groups.size(); ++g) next[g] = out.groups[g].begin;
+  for (std::size_t g = 0; g < out.groups.size(); ++g)
+    next[g] = out.groups[g].begin;
   for (std::size_t i = 0; i < session.kernels.size(); ++i) {
     const std::uint32_t group = out.of_kernel[i];
-    if (group == kNone) continue;
+    if (group == kNone)
+      continue;
     const Kernel& kernel = session.kernels[i];
     const std::size_t at = next[group]++;
     times.duration[at] = static_cast<T>(length_ns(kernel.start_ns, kernel.end_ns));
@@ -63,8 +69,11 @@ model::StringId shown_name(const model::KernelName& name) {
   return name.demangled ? name.demangled : name.short_name ? name.short_name : name.mangled;
 }
 
-KernelGroups group_kernels(const Session& session, const Contexts& contexts, const Sets& sets,
-                           const std::vector<char>& chosen, int threads) {
+KernelGroups group_kernels(const Session& session,
+                           const Contexts& contexts,
+                           const Sets& sets,
+                           const std::vector<char>& chosen,
+                           int threads) {
   KernelGroups out;
   const std::size_t n = session.kernels.size();
   std::vector<std::uint32_t> row_of(session.kernel_names.size());
@@ -91,11 +100,12 @@ KernelGroups group_kernels(const Session& session, const Contexts& contexts, con
     Part& own = part[p];
     for (std::size_t i = n * p / parts; i < n * (p + 1) / parts; ++i) {
       const Kernel& kernel = session.kernels[i];
-      if (kernel.name >= row_of.size() || !chosen[kernel.name]) continue;
+      if (kernel.name >= row_of.size() || !chosen[kernel.name])
+        continue;
       const bool known = launched(session, kernel.launch, kernel.stream);
       const std::uint32_t set =
-          known ? sets.of_context[context_of(session, contexts, contexts.of_kernel, i,
-                                             kernel.launch, kernel.stream)]
+          known ? sets.of_context[context_of(
+                      session, contexts, contexts.of_kernel, i, kernel.launch, kernel.stream)]
                 : Sets::kNoLaunch;
       const bool graph =
           kernel.graph_node != kNone ||
@@ -132,9 +142,11 @@ KernelGroups group_kernels(const Session& session, const Contexts& contexts, con
     out.backward += part[p].backward;
   }
   base::parallel_for(parts, threads, [&](std::size_t p) {
-    if (p == 0) return;
+    if (p == 0)
+      return;
     for (std::size_t i = n * p / parts; i < n * (p + 1) / parts; ++i) {
-      if (out.of_kernel[i] != kNone) out.of_kernel[i] = renumber[p][out.of_kernel[i]];
+      if (out.of_kernel[i] != kNone)
+        out.of_kernel[i] = renumber[p][out.of_kernel[i]];
     }
   });
   out.groups = std::move(all.groups);

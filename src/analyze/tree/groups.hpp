@@ -45,11 +45,14 @@ struct KernelGroups {
 
 /// Whether the launch of a piece of work on `stream` is known: it exists, and in the process of the
 /// stream.
-[[nodiscard]] inline bool launched(const model::Session& session, std::uint32_t launch,
+[[nodiscard]] inline bool launched(const model::Session& session,
+                                   std::uint32_t launch,
                                    std::uint32_t stream) {
-  if (launch >= session.launches.size()) return false;
+  if (launch >= session.launches.size())
+    return false;
   const std::uint32_t thread = session.launches[launch].thread;
-  if (thread >= session.threads.size()) return false;
+  if (thread >= session.threads.size())
+    return false;
   return stream >= session.streams.size() ||
          session.streams[stream].process == session.threads[thread].process;
 }
@@ -59,17 +62,21 @@ struct KernelGroups {
 [[nodiscard]] inline std::uint32_t context_of(const model::Session& session,
                                               const Contexts& contexts,
                                               const std::vector<std::uint32_t>& of_item,
-                                              std::size_t i, std::uint32_t launch,
+                                              std::size_t i,
+                                              std::uint32_t launch,
                                               std::uint32_t stream) {
-  if (!launched(session, launch, stream)) return 0;
+  if (!launched(session, launch, stream))
+    return 0;
   return of_item.empty() ? contexts.of_launch[launch] : of_item[i];
 }
 
 /// The text by which a kernel is shown: demangled where known, else its short or mangled name.
 [[nodiscard]] model::StringId shown_name(const model::KernelName& name);
 
-[[nodiscard]] KernelGroups group_kernels(const model::Session& session, const Contexts& contexts,
-                                         const Sets& sets, const std::vector<char>& chosen,
+[[nodiscard]] KernelGroups group_kernels(const model::Session& session,
+                                         const Contexts& contexts,
+                                         const Sets& sets,
+                                         const std::vector<char>& chosen,
                                          int threads);
 
 }  // namespace rangescope::analyze

@@ -41,20 +41,22 @@ model::RangeState state_in(const model::Session& session, const model::Measureme
 
 }  // namespace
 
-void settle_kinds(model::RangeSelection& ranges, const model::Session& session,
+void settle_kinds(model::RangeSelection& ranges,
+                  const model::Session& session,
                   std::vector<std::string>& notes) {
   const Tree tree = linked_tree(session);
   const auto seen = [&](const model::RangeExpression& form) {
     for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
-      if (form.names_region(domain_of(tree, session, node), path_of(tree, session, node),
-                            tree.nodes[node].kind))
+      if (form.names_region(
+              domain_of(tree, session, node), path_of(tree, session, node), tree.nodes[node].kind))
         return true;
     }
     return false;
   };
   for (auto* terms : {&ranges.include, &ranges.exclude}) {
     for (model::RangeTerm& term : *terms) {
-      if (term.kind_said()) continue;
+      if (term.kind_said())
+        continue;
       const bool stack = seen(term.forms[0]), spans = seen(term.forms[1]);
       if (stack != spans) {
         term.forms.erase(stack ? term.forms.begin() + 1 : term.forms.begin());
@@ -71,8 +73,8 @@ std::optional<bool> is_registered(const model::Session& session, const model::Ra
   const Tree tree = linked_tree(session);
   std::vector<char> named(tree.nodes.size());
   for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
-    named[node] = term.names_itself(domain_of(tree, session, node), path_of(tree, session, node),
-                                    tree.nodes[node].kind);
+    named[node] = term.names_itself(
+        domain_of(tree, session, node), path_of(tree, session, node), tree.nodes[node].kind);
   }
   std::optional<bool> found;
   for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
@@ -86,15 +88,18 @@ std::vector<model::RangeTerm> unmeasured(const model::Session& session,
                                          const model::RangeSelection& ranges) {
   std::vector<model::RangeTerm> out;
   for (const model::RangeTerm& term : ranges.include) {
-    const bool found = std::any_of(session.measurements.begin(), session.measurements.end(),
+    const bool found = std::any_of(session.measurements.begin(),
+                                   session.measurements.end(),
                                    [&](const model::Measurement& result) {
                                      const model::RangeState state = state_in(session, result);
-                                     return std::any_of(term.forms.begin(), term.forms.end(),
+                                     return std::any_of(term.forms.begin(),
+                                                        term.forms.end(),
                                                         [&](const model::RangeExpression& form) {
                                                           return form.matches(state);
                                                         });
                                    });
-    if (!found) out.push_back(term);
+    if (!found)
+      out.push_back(term);
   }
   return out;
 }
@@ -108,19 +113,22 @@ std::vector<std::string> unmatched(const model::Report& report,
           const std::vector<std::string_view> path(region.path.begin(), region.path.end());
           return region.occurrences > 0 && term.names_region(region.domain, path, region.kind);
         });
-    if (!found) out.push_back(term.written);
+    if (!found)
+      out.push_back(term.written);
   }
   return out;
 }
 
-base::Result<std::vector<ChosenKernel>> top_kernels(const model::Session& session, Options options,
+base::Result<std::vector<ChosenKernel>> top_kernels(const model::Session& session,
+                                                    Options options,
                                                     std::size_t most) {
   options.aggregate = true;
   options.per_process = options.per_thread = false;
   options.top_kernels = std::numeric_limits<std::size_t>::max();
   options.samples = 0;
   const auto report = analyze(session, options);
-  if (!report) return tl::make_unexpected(report.error());
+  if (!report)
+    return tl::make_unexpected(report.error());
   std::map<std::string, ChosenKernel> by_name;
   const auto add = [&](const model::KernelRow& row) {
     ChosenKernel& kernel =
@@ -130,11 +138,13 @@ base::Result<std::vector<ChosenKernel>> top_kernels(const model::Session& sessio
     kernel.calls += row.calls;
   };
   if (options.ranges.include.empty()) {
-    for (const model::KernelRow& row : report->kernels) add(row);
+    for (const model::KernelRow& row : report->kernels)
+      add(row);
   } else {
     for (const model::Region& region : report->regions)
       if (region.parent == model::kNone && region.gpu)
-        for (const model::KernelRow& row : region.gpu->top_kernels) add(row);
+        for (const model::KernelRow& row : region.gpu->top_kernels)
+          add(row);
   }
   std::vector<ChosenKernel> out;
   for (auto& [name, kernel] : by_name) {
@@ -142,7 +152,8 @@ base::Result<std::vector<ChosenKernel>> top_kernels(const model::Session& sessio
     out.push_back(std::move(kernel));
   }
   std::ranges::stable_sort(out, std::greater<>(), &ChosenKernel::total_ns);
-  if (out.size() > most) out.resize(most);
+  if (out.size() > most)
+    out.resize(most);
   return out;
 }
 

@@ -16,7 +16,8 @@ namespace rangescope::analyze {
 
 /// Where a term does not say push/pop or start/end, keeps the form that the session has such a
 /// range of; both where it has neither or both. Notes say which.
-void settle_kinds(model::RangeSelection& ranges, const model::Session& session,
+void settle_kinds(model::RangeSelection& ranges,
+                  const model::Session& session,
                   std::vector<std::string>& notes);
 
 /// Is every range that the term names a registered string? Absent where the session has no such

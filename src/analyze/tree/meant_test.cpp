@@ -31,9 +31,14 @@ model::Session measured(const std::vector<std::vector<std::string>>& stacks,
 
 TEST(Meant, NamesTheRangesThatNothingWasMeasuredOf) {
   const model::Session session = measured({{"decode", "layer0"}, {"decode"}}, "request");
-  const std::vector<std::string> asked{"decode/",     "decode/layer0/", "prefill/",
-                                       "layer0]",     "LLM@request",    "request,request",
-                                       "LLM@decode/", "regex:^dec.*/"};
+  const std::vector<std::string> asked{"decode/",
+                                       "decode/layer0/",
+                                       "prefill/",
+                                       "layer0]",
+                                       "LLM@request",
+                                       "request,request",
+                                       "LLM@decode/",
+                                       "regex:^dec.*/"};
   const auto ranges = RangeSelection::parse(asked);
   ASSERT_TRUE(ranges) << base::to_string(ranges.error());
   EXPECT_EQ(model::written_of(unmeasured(session, *ranges)),
@@ -52,11 +57,12 @@ TEST(Meant, KindsAreSettledByWhatWasSeen) {
   EXPECT_EQ(model::expressions_of(ranges.include),
             (std::vector<std::string>{"decode/", "request", "nosuch/", "nosuch"}));
   EXPECT_EQ(model::expressions_of(ranges.exclude), std::vector<std::string>{"decode/"});
-  EXPECT_EQ(notes, (std::vector<std::string>{
-                       "'decode' was seen as push/pop range: --nvtx-include decode/",
-                       "'request' was seen as start/end range: --nvtx-include request",
-                       "no range was seen that 'nosuch' names",
-                       "'decode' was seen as push/pop range: --nvtx-include decode/"}));
+  EXPECT_EQ(
+      notes,
+      (std::vector<std::string>{"'decode' was seen as push/pop range: --nvtx-include decode/",
+                                "'request' was seen as start/end range: --nvtx-include request",
+                                "no range was seen that 'nosuch' names",
+                                "'decode' was seen as push/pop range: --nvtx-include decode/"}));
 }
 
 }  // namespace meant_test

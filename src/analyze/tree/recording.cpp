@@ -9,7 +9,8 @@ namespace {
 
 /// Of each occurrence what recording added. From the innermost outwards: an occurrence comes after
 /// the one around it.
-std::vector<std::uint32_t> recorded_in(const model::Session& session, const Tree& tree,
+std::vector<std::uint32_t> recorded_in(const model::Session& session,
+                                       const Tree& tree,
                                        const std::vector<model::RecordingCost>& costs,
                                        const std::vector<std::uint32_t>& inside) {
   std::vector<std::uint32_t> taken(tree.range_of.size(), 0);
@@ -17,7 +18,8 @@ std::vector<std::uint32_t> recorded_in(const model::Session& session, const Tree
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(UINT32_MAX, a + b));
   };
   for (auto o = static_cast<std::uint32_t>(tree.range_of.size()); o-- > 0;) {
-    if (tree.range_of[o] == kNone) continue;
+    if (tree.range_of[o] == kNone)
+      continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     const Cell& cell = tree.cells[tree.cell[o]];
     const bool known = range.kind == model::RangeKind::kPushPop && !range.module &&
@@ -44,7 +46,8 @@ std::int64_t recorded_in(const UnlistedOfCell& unlisted) {
 
 /// Of the cells of one process, by node: does the node, or one of the same tree, owe more than
 /// kWorthTaking of its time to recording?
-std::vector<char> worth_taking(const Tree& tree, std::span<const std::uint32_t> cells,
+std::vector<char> worth_taking(const Tree& tree,
+                               std::span<const std::uint32_t> cells,
                                const std::vector<double>& added_to_cell) {
   std::vector<double> added(tree.nodes.size(), 0), wall(tree.nodes.size(), 0);
   for (const std::uint32_t cell : cells) {
@@ -55,7 +58,8 @@ std::vector<char> worth_taking(const Tree& tree, std::span<const std::uint32_t> 
   for (std::size_t i = tree.depth_first.size(); i-- > 0;) {
     const std::uint32_t node = tree.depth_first[i], above = tree.nodes[node].parent;
     worth[node] |= static_cast<char>(added[node] > kWorthTaking * wall[node]);
-    if (worth[node] != 0 && above != kNone) worth[above] = 1;
+    if (worth[node] != 0 && above != kNone)
+      worth[above] = 1;
   }
   for (const std::uint32_t node : tree.depth_first)
     if (const std::uint32_t above = tree.nodes[node].parent; above != kNone)
@@ -66,15 +70,18 @@ std::vector<char> worth_taking(const Tree& tree, std::span<const std::uint32_t> 
 /// By cell. Each process is judged by itself, as a rank that writes its own digest is.
 std::vector<char> worth_taking(const Tree& tree, const std::vector<std::uint32_t>& taken) {
   std::vector<double> added(tree.cells.size(), 0);
-  for (std::uint32_t o = 0; o < taken.size(); ++o) added[tree.cell[o]] += taken[o];
-  for (const auto& [cell, unlisted] : tree.unlisted_of) added[cell] += recorded_in(unlisted);
+  for (std::uint32_t o = 0; o < taken.size(); ++o)
+    added[tree.cell[o]] += taken[o];
+  for (const auto& [cell, unlisted] : tree.unlisted_of)
+    added[cell] += recorded_in(unlisted);
   std::map<std::uint32_t, std::vector<std::uint32_t>> cells_of_process;
   for (std::uint32_t cell = 0; cell < tree.cells.size(); ++cell)
     cells_of_process[tree.cells[cell].process].push_back(cell);
   std::vector<char> worth(tree.cells.size(), 0);
   for (const auto& [process, cells] : cells_of_process) {
     const std::vector<char> worth_of_node = worth_taking(tree, cells, added);
-    for (const std::uint32_t cell : cells) worth[cell] = worth_of_node[tree.cells[cell].node];
+    for (const std::uint32_t cell : cells)
+      worth[cell] = worth_of_node[tree.cells[cell].node];
   }
   return worth;
 }
@@ -92,11 +99,14 @@ void take_out_recording(const model::Session& session, Tree& tree) {
   const std::vector<std::uint32_t> inside = unlisted_inside(session);
   std::vector<std::uint32_t> taken = recorded_in(session, tree, costs, inside);
   const std::vector<char> worth = worth_taking(tree, taken);
-  if (std::find(worth.begin(), worth.end(), 1) == worth.end()) return;
+  if (std::find(worth.begin(), worth.end(), 1) == worth.end())
+    return;
   std::vector<std::int64_t> exclusive(tree.cells.size(), 0), until(tree.cells.size(), INT64_MIN);
   for (std::uint32_t o = 0; o < taken.size(); ++o) {
-    if (worth[tree.cell[o]] == 0) taken[o] = 0;
-    if (taken[o] == 0) continue;
+    if (worth[tree.cell[o]] == 0)
+      taken[o] = 0;
+    if (taken[o] == 0)
+      continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     if (range.start_ns >=
         until[tree.cell[o]]) {  // else one around it, of the same region (kDeepest), has this time
@@ -104,12 +114,14 @@ void take_out_recording(const model::Session& session, Tree& tree) {
       until[tree.cell[o]] = range.end_ns;
     }
     exclusive[tree.cell[o]] += taken[o];
-    if (tree.parent[o] != kNone) exclusive[tree.cell[tree.parent[o]]] -= taken[o];
+    if (tree.parent[o] != kNone)
+      exclusive[tree.cell[tree.parent[o]]] -= taken[o];
     if (const std::uint32_t i = inside.empty() ? kNone : inside[tree.range_of[o]]; i != kNone)
       exclusive[tree.cell[o]] -= session.unlisted_inside[i].recorded_ns;
   }
   for (auto& [cell, unlisted] : tree.unlisted_of) {
-    if (worth[cell] == 0) continue;
+    if (worth[cell] == 0)
+      continue;
     const std::int64_t recorded = recorded_in(unlisted);
     tree.cells[cell].recorded_ns += static_cast<std::uint64_t>(recorded);
     exclusive[cell] += recorded - unlisted.inside_recorded_ns;
@@ -130,12 +142,14 @@ double recorded_outside_ns(const model::Session& session, const Tree& tree) {
   for (const Cell& cell : tree.cells) {
     const bool is_pushed = cell.kind == model::RangeKind::kPushPop && !cell.module;
     const bool is_on_top = is_pushed && cell.parent == kNone;
-    if (!is_on_top || cell.process >= session.processes.size()) continue;
+    if (!is_on_top || cell.process >= session.processes.size())
+      continue;
     const model::RecordingCost cost = model::recording_cost(session.processes[cell.process]);
     by_domain[cell.domain] += static_cast<double>(cost.around) * (cell.closed + cell.unclosed);
   }
   double most_ns = 0;
-  for (const auto& [domain, recorded_ns] : by_domain) most_ns = std::max(most_ns, recorded_ns);
+  for (const auto& [domain, recorded_ns] : by_domain)
+    most_ns = std::max(most_ns, recorded_ns);
   return most_ns;
 }
 

@@ -24,7 +24,8 @@ void take_out_recording(const model::Session& session, Tree& tree);
 [[nodiscard]] double recorded_outside_ns(const model::Session& session, const Tree& tree);
 
 /// Wall time of a closed occurrence, without what recording added.
-[[nodiscard]] inline std::int64_t wall_of(const model::Session& session, const Tree& tree,
+[[nodiscard]] inline std::int64_t wall_of(const model::Session& session,
+                                          const Tree& tree,
                                           std::uint32_t occurrence) {
   const model::Range& range = session.ranges[tree.range_of[occurrence]];
   return length_ns(range.start_ns, range.end_ns) -

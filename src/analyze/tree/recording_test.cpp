@@ -55,7 +55,8 @@ TEST(Recording, IsNoTimeOfTheProgramBetweenRanges) {
 }
 
 TEST(Recording, StaysInLongRanges) {
-  for (const auto& region : Nested(10, 100'000).regions()) EXPECT_EQ(region.wall.profiler_ns, 0);
+  for (const auto& region : Nested(10, 100'000).regions())
+    EXPECT_EQ(region.wall.profiler_ns, 0);
 }
 
 /// As the digests that two ranks write do.
@@ -83,7 +84,8 @@ TEST(Recording, IsTakenOutOfAWholeTreeOrNotAtAll) {
   const auto regions = nested.regions();
   const auto of = [&](std::string_view name) {
     for (const auto& region : regions)
-      if (region.path.back() == name) return region.wall;
+      if (region.path.back() == name)
+        return region.wall;
     return model::WallTime{};
   };
   EXPECT_EQ(of("outer").profiler_ns, 0);
@@ -105,7 +107,8 @@ TEST(Recording, OfRangesInOneAnotherOfOneRegionCountsOnce) {
   const auto p = b.process(1), t = b.thread(p, 2);
   b.session.processes[p].range_own_ns = 2;
   b.session.processes[p].range_pair_ns = 4;
-  for (int i = 0; i < 1000; ++i) b.range(t, "f", 10 * i, 20'000 - 10 * i);
+  for (int i = 0; i < 1000; ++i)
+    b.range(t, "f", 10 * i, 20'000 - 10 * i);
   const auto regions = analyze(b.session)->regions;
   ASSERT_EQ(regions.size(), kDeepest);
   for (const model::Region& region : regions) {
@@ -118,7 +121,8 @@ TEST(Recording, IsLeftWhereNobodyMeasuredIt) {
   Nested nested(10, 30);
   nested.session.processes[nested.p].range_pair_ns =
       nested.session.processes[nested.p].range_own_ns = 0;
-  for (const auto& region : nested.regions()) EXPECT_EQ(region.wall.profiler_ns, 0);
+  for (const auto& region : nested.regions())
+    EXPECT_EQ(region.wall.profiler_ns, 0);
 }
 
 TEST(Recording, OfAnotherProfilerIsTakenOutOfTheRangeThatHoldsItAndThoseAround) {
@@ -131,9 +135,12 @@ TEST(Recording, OfAnotherProfilerIsTakenOutOfTheRangeThatHoldsItAndThoseAround) 
   const auto regions = analyze(b.session)->regions;
   std::string text;
   for (const model::Region& region : regions)
-    text += fmt::format("{} {} own {} median {} profiler {}\n", region.path.back(),
-                        region.wall.inclusive_ns, region.wall.exclusive_ns,
-                        region.wall.per_occurrence_ns.median, region.wall.profiler_ns);
+    text += fmt::format("{} {} own {} median {} profiler {}\n",
+                        region.path.back(),
+                        region.wall.inclusive_ns,
+                        region.wall.exclusive_ns,
+                        region.wall.per_occurrence_ns.median,
+                        region.wall.profiler_ns);
   EXPECT_EQ(text,
             "step 70 own 30 median 70 profiler 30\n"
             "aten::add 20 own 20 median 20 profiler 30\n"

@@ -43,13 +43,15 @@ struct Regions {
   void for_each_closed(std::size_t r, Each&& each) const {
     for (const std::uint32_t cell : cells(r))
       for (const std::uint32_t o : by_cell.of(cell))
-        if (const model::Range* range = closed_range(session, tree, o)) each(o, *range);
+        if (const model::Range* range = closed_range(session, tree, o))
+          each(o, *range);
   }
 };
 
 /// The regions of the selected nodes, depth first: the aggregate, then each process, then each
 /// thread, as asked for.
-[[nodiscard]] std::vector<RegionKey> plan_regions(const Tree& tree, const model::Session& session,
+[[nodiscard]] std::vector<RegionKey> plan_regions(const Tree& tree,
+                                                  const model::Session& session,
                                                   const Options& options,
                                                   const std::vector<char>& selected);
 

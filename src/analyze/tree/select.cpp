@@ -10,20 +10,24 @@ namespace {
 
 /// "'decode/' or 'LLM@decode_all/'": expressions of the ranges whose names are nearest, else of the
 /// first ones seen.
-std::string nearest_ranges(const Tree& tree, const model::Session& session,
+std::string nearest_ranges(const Tree& tree,
+                           const model::Session& session,
                            std::span<const model::RangeTerm> terms) {
   std::vector<std::string> names, forms;
   for (const std::uint32_t node : tree.depth_first) {
     const Node& each = tree.nodes[node];
     const std::string_view domain = session.strings.view(session.domains[each.domain].name);
     std::vector<std::string> path;
-    for (const auto name : path_of(tree, session, node)) path.emplace_back(name);
+    for (const auto name : path_of(tree, session, node))
+      path.emplace_back(name);
     std::string form =
         model::expression_of(domain, std::vector<std::string>{path.back()}, each.kind);
-    if (std::find(forms.begin(), forms.end(), form) != forms.end()) continue;
+    if (std::find(forms.begin(), forms.end(), form) != forms.end())
+      continue;
     names.push_back(path.back());
     forms.push_back(std::move(form));
-    if (forms.size() == 2000) break;
+    if (forms.size() == 2000)
+      break;
   }
   std::vector<std::string> chosen;
   const auto add = [&](const std::string& form) {
@@ -33,17 +37,20 @@ std::string nearest_ranges(const Tree& tree, const model::Session& session,
   for (const model::RangeTerm& term : terms) {
     for (const auto& element : term.forms.front().parts().elements) {
       for (std::size_t i = 0; i < names.size(); ++i) {
-        if (names[i] == element.text) add(forms[i]);  // right name, wrong domain, place or kind
+        if (names[i] == element.text)
+          add(forms[i]);  // right name, wrong domain, place or kind
       }
       for (const std::string& near : base::nearest(element.text, names)) {
         for (std::size_t i = 0; i < names.size(); ++i) {
-          if (names[i] == near) add(forms[i]);
+          if (names[i] == near)
+            add(forms[i]);
         }
       }
     }
   }
   for (const std::string& form : forms) {
-    if (!chosen.empty() && chosen.size() >= 3) break;
+    if (!chosen.empty() && chosen.size() >= 3)
+      break;
     add(form);
   }
   std::string text;
@@ -57,19 +64,24 @@ std::string nearest_ranges(const Tree& tree, const model::Session& session,
 class PrintedNames {
  public:
   explicit PrintedNames(std::span<const model::RangeTerm> terms) {
-    for (const model::RangeTerm& term : terms) written_.push_back(term.written);
-    if (written_.size() > 1) written_.push_back(base::join(written_, ";"));
-    for (const std::string& written : written_) printed_.emplace_back(written);
+    for (const model::RangeTerm& term : terms)
+      written_.push_back(term.written);
+    if (written_.size() > 1)
+      written_.push_back(base::join(written_, ";"));
+    for (const std::string& written : written_)
+      printed_.emplace_back(written);
   }
 
   /// Is it the name of that range, or its path?
-  [[nodiscard]] bool are_of(const Tree& tree, const model::Session& session,
+  [[nodiscard]] bool are_of(const Tree& tree,
+                            const model::Session& session,
                             std::uint32_t node) const {
     const std::vector<std::string_view> names = path_of(tree, session, node);
     const std::string_view domain =
         session.strings.view(session.domains[tree.nodes[node].domain].name);
     std::vector<std::string> path;
-    for (const std::string_view name : names) path.push_back(base::printable(name));
+    for (const std::string_view name : names)
+      path.push_back(base::printable(name));
     const std::string name(base::trim(path.back())), whole_path = base::join(path, " > ");
     const auto is_it = [&](const std::string& text) { return text == name || text == whole_path; };
     const auto is_printed = [&](const PrintedPath& printed) {
@@ -84,7 +96,8 @@ class PrintedNames {
 };
 
 /// Nodes of ranges that `terms` name as tables print them, and of those inside them.
-std::vector<char> printed_nodes(const Tree& tree, const model::Session& session,
+std::vector<char> printed_nodes(const Tree& tree,
+                                const model::Session& session,
                                 std::span<const model::RangeTerm> terms) {
   const PrintedNames printed(terms);
   std::vector<char> is_named(tree.nodes.size());
@@ -97,12 +110,15 @@ std::vector<char> printed_nodes(const Tree& tree, const model::Session& session,
 }
 
 /// Ranges with a name that `ranges` includes as it is printed, and those inside them.
-void select_printed(const Tree& tree, const model::Session& session,
-                    const model::RangeSelection& ranges, std::vector<char>& selected,
+void select_printed(const Tree& tree,
+                    const model::Session& session,
+                    const model::RangeSelection& ranges,
+                    std::vector<char>& selected,
                     std::vector<char>& included) {
   const std::vector<char> is_named = printed_nodes(tree, session, ranges.include);
   for (const std::uint32_t node : tree.depth_first) {
-    if (is_named[node] == 0) continue;
+    if (is_named[node] == 0)
+      continue;
     std::ranges::fill(included, 1);
     const model::RangeState state = state_of(tree, session, node);
     const auto leaves_out = [&](const model::RangeTerm& term) { return term.chooses(state); };
@@ -112,30 +128,37 @@ void select_printed(const Tree& tree, const model::Session& session,
 
 /// Leaves out ranges with a name that `term` has as it is printed, and those inside them; false
 /// where there are none.
-bool exclude_printed(const Tree& tree, const model::Session& session, const model::RangeTerm& term,
+bool exclude_printed(const Tree& tree,
+                     const model::Session& session,
+                     const model::RangeTerm& term,
                      std::vector<char>& selected) {
   const std::vector<char> is_named = printed_nodes(tree, session, std::span(&term, 1));
   for (std::size_t node = 0; node < is_named.size(); ++node)
-    if (is_named[node] != 0) selected[node] = 0;
+    if (is_named[node] != 0)
+      selected[node] = 0;
   return std::ranges::find(is_named, 1) != is_named.end();
 }
 
 }  // namespace
 
-base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Session& session,
+base::Result<std::vector<char>> select_nodes(const Tree& tree,
+                                             const model::Session& session,
                                              const Options& options,
                                              std::vector<std::string>& notes) {
   const auto &include = options.ranges.include, &exclude = options.ranges.exclude;
   std::vector<char> selected(tree.nodes.size(), include.empty() ? 1 : 0);
-  if (options.ranges.empty()) return selected;
+  if (options.ranges.empty())
+    return selected;
   std::vector<char> included(include.size()), excluded(exclude.size());  // what matched something
   for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
     const model::RangeState state = state_of(tree, session, node);
     for (std::size_t i = 0; i < include.size(); ++i) {
-      if (include[i].chooses(state)) selected[node] = included[i] = 1;
+      if (include[i].chooses(state))
+        selected[node] = included[i] = 1;
     }
     for (std::size_t i = 0; i < exclude.size(); ++i) {
-      if (!exclude[i].chooses(state)) continue;
+      if (!exclude[i].chooses(state))
+        continue;
       excluded[i] = 1;
       selected[node] = 0;
     }
@@ -146,13 +169,16 @@ base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Sess
   if (!include.empty() && none(included))
     select_printed(tree, session, options.ranges, selected, included);
   for (std::size_t i = 0; i < exclude.size(); ++i)
-    if (excluded[i] == 0 && exclude_printed(tree, session, exclude[i], selected)) excluded[i] = 1;
+    if (excluded[i] == 0 && exclude_printed(tree, session, exclude[i], selected))
+      excluded[i] = 1;
   if (!include.empty() && none(included)) {
     const std::string what =
         "no range matches '" + base::join(model::written_of(include), "' or '") + "'";
     if (tree.nodes.empty()) {
       return base::fail(
-          base::Code::kNothingCaptured, what + ": the program recorded no NVTX range at all", {},
+          base::Code::kNothingCaptured,
+          what + ": the program recorded no NVTX range at all",
+          {},
           "Check that the program opens NVTX ranges and that the part with them ran.");
     }
     std::string hint =
@@ -166,13 +192,17 @@ base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Sess
   }
   if (!tree.nodes.empty() && none(selected)) {
     return base::fail(
-        base::Code::kNothingCaptured, "every range that was included is also excluded", {},
+        base::Code::kNothingCaptured,
+        "every range that was included is also excluded",
+        {},
         "Narrow the exclude expressions '" + base::join(model::written_of(exclude), "', '") + "'.");
   }
-  const auto note = [&](const char* which, std::span<const model::RangeTerm> terms,
+  const auto note = [&](const char* which,
+                        std::span<const model::RangeTerm> terms,
                         const std::vector<char>& used) {
     for (std::size_t i = 0; i < terms.size(); ++i) {
-      if (used[i]) continue;
+      if (used[i])
+        continue;
       notes.push_back(std::string(which) + " expression '" + terms[i].written +
                       "' matched no range; nearest: " +
                       nearest_ranges(tree, session, terms.subspan(i, 1)) + ".");
@@ -197,32 +227,41 @@ base::Result<std::vector<char>> select_kernels(const model::Session& session,
                              session.strings.view(name.mangled));
     };
     for (std::size_t i = 0; i < include.size(); ++i)
-      if (matches(include[i])) selected[k] = found[i] = 1;
+      if (matches(include[i]))
+        selected[k] = found[i] = 1;
     for (std::size_t i = 0; i < exclude.size(); ++i) {
-      if (matches(exclude[i])) selected[k] = 0, used[i] = 1;
+      if (matches(exclude[i]))
+        selected[k] = 0, used[i] = 1;
     }
   }
   if (!include.empty() && std::find(found.begin(), found.end(), 1) == found.end()) {
     std::vector<std::string> wanted;
-    for (const model::KernelPattern& pattern : include) wanted.push_back(pattern.text());
+    for (const model::KernelPattern& pattern : include)
+      wanted.push_back(pattern.text());
     const std::string what = "no kernel matches '" + base::join(wanted, "' or '") + "'";
     if (session.kernel_names.empty())
       return base::fail(base::Code::kNothingCaptured, what + ": no kernel was recorded");
     std::vector<std::string> names;
     for (const model::KernelName& name : session.kernel_names) {
       names.emplace_back(session.strings.view(name.short_name ? name.short_name : name.demangled));
-      if (names.size() == 2000) break;
+      if (names.size() == 2000)
+        break;
     }
     std::vector<std::string> near = base::nearest(wanted.front(), names);
     for (std::size_t i = 0; i < names.size() && near.size() < 3; ++i) {
-      if (std::find(near.begin(), near.end(), names[i]) == near.end()) near.push_back(names[i]);
+      if (std::find(near.begin(), near.end(), names[i]) == near.end())
+        near.push_back(names[i]);
     }
-    for (std::string& name : near) name = base::printable(name);
-    return base::fail(base::Code::kNothingCaptured, what, {},
+    for (std::string& name : near)
+      name = base::printable(name);
+    return base::fail(base::Code::kNothingCaptured,
+                      what,
+                      {},
                       "Use one of the kernels seen: '" + base::join(near, "', '") + "'.");
   }
   for (std::size_t i = 0; i < found.size(); ++i) {
-    if (!found[i]) notes.push_back("kernel pattern '" + include[i].text() + "' matched no kernel.");
+    if (!found[i])
+      notes.push_back("kernel pattern '" + include[i].text() + "' matched no kernel.");
   }
   for (std::size_t i = 0; i < used.size(); ++i) {
     if (!used[i])

@@ -36,7 +36,8 @@ class Expander {
     parent_cells_.clear();
     for (const std::uint32_t each : cells_) {
       const Cell& cell = tree_.cells[each >> 1];
-      if (cell.parent == kNone) continue;
+      if (cell.parent == kNone)
+        continue;
       parent_cells_.push_back(cell.parent);
       parent_nodes_.push_back(tree_.cells[cell.parent].node);
     }
@@ -47,18 +48,20 @@ class Expander {
       const std::uint32_t cell = each >> 1;
       for (std::size_t scope = 0; scope < 3; ++scope) {
         const std::uint32_t region = regions_of_cell_[cell][scope];
-        if (region == kNone) continue;
+        if (region == kNone)
+          continue;
         const bool inside_child =
             scope == 2 ? std::binary_search(parent_cells_.begin(), parent_cells_.end(), cell)
-                       : std::binary_search(parent_nodes_.begin(), parent_nodes_.end(),
-                                            tree_.cells[cell].node);
+                       : std::binary_search(
+                             parent_nodes_.begin(), parent_nodes_.end(), tree_.cells[cell].node);
         found_.push_back({region, !inside_child, (each & 1) != 0});
       }
     }
     std::sort(found_.begin(), found_.end(), [](const SetEntry& a, const SetEntry& b) {
       return a.region != b.region ? a.region < b.region : a.inherited < b.inherited;
     });
-    found_.erase(std::unique(found_.begin(), found_.end(),
+    found_.erase(std::unique(found_.begin(),
+                             found_.end(),
                              [](const auto& a, const auto& b) { return a.region == b.region; }),
                  found_.end());
     found_.push_back({sets_.total_region, false, false});

@@ -37,7 +37,8 @@ struct Sets {
 };
 
 /// O(contexts + sets x depth).
-[[nodiscard]] Sets build_sets(const Tree& tree, const Contexts& contexts,
+[[nodiscard]] Sets build_sets(const Tree& tree,
+                              const Contexts& contexts,
                               const std::vector<RegionKey>& keys);
 
 }  // namespace rangescope::analyze

@@ -51,8 +51,11 @@ struct ThreadResult {
 /// One thread of the program: occurrences [begin, end) of the tree.
 class Sweep {
  public:
-  Sweep(const Session& session, const std::vector<std::uint32_t>& inside, Tree& tree,
-        std::uint32_t thread, bool nested)
+  Sweep(const Session& session,
+        const std::vector<std::uint32_t>& inside,
+        Tree& tree,
+        std::uint32_t thread,
+        bool nested)
       : session_(session), inside_(inside), tree_(tree), thread_(thread), nested_(nested) {}
 
   ThreadResult run(std::size_t begin, std::size_t end) {
@@ -66,7 +69,8 @@ class Sweep {
       }
     }
     for (Stack& stack : stacks_) {
-      for (const OpenEntry& entry : stack.open) leave(entry);
+      for (const OpenEntry& entry : stack.open)
+        leave(entry);
     }
     return std::move(result_);
   }
@@ -75,7 +79,8 @@ class Sweep {
   Stack& stack_of(std::uint32_t domain) {
     const std::uint32_t key = nested_ ? 0 : domain;
     for (Stack& stack : stacks_) {
-      if (stack.domain == key) return stack;
+      if (stack.domain == key)
+        return stack;
     }
     stacks_.push_back({key, {}});
     return stacks_.back();
@@ -97,7 +102,8 @@ class Sweep {
       counts[key] += count;
     }
     for (const auto& [key, names] : alike) {
-      if (counts[key] < kRunaway) continue;
+      if (counts[key] < kRunaway)
+        continue;
       for (const model::StringId name : names)
         runaway_of_.emplace(std::pair(key.first, name), firsts_.size());
       firsts_.push_back({kNone, kNone, 0});
@@ -115,13 +121,15 @@ class Sweep {
                    .module = range.module,
                    .first_start_ns = range.start_ns};
     const std::uint32_t cell = numbers_.number(CellKey(key));
-    if (cell == result_.cells.size()) result_.cells.push_back(key);
+    if (cell == result_.cells.size())
+      result_.cells.push_back(key);
     return count_in(cell, occurrence, range);
   }
 
   Cell& count_in(std::uint32_t cell, std::uint32_t occurrence, const Range& range) {
     tree_.cell[occurrence] = cell;
-    if (cell >= open_.size()) open_.resize(cell + 1);
+    if (cell >= open_.size())
+      open_.resize(cell + 1);
     Cell& known = result_.cells[cell];
     if (range.end_ns == kOpen) {
       ++known.unclosed;
@@ -135,7 +143,8 @@ class Sweep {
   }
 
   void leave(const OpenEntry& entry) {
-    if (entry.end == kOpen) return;
+    if (entry.end == kOpen)
+      return;
     --open_[entry.cell];
     result_.cells[entry.cell].exclusive_ns +=
         static_cast<std::uint64_t>(length_ns(entry.start, entry.end)) - entry.covered;
@@ -164,7 +173,8 @@ class Sweep {
       leave(open.back());
       open.pop_back();
     }
-    if (crosses && range.end_ns != kOpen) ++result_.crossing;
+    if (crosses && range.end_ns != kOpen)
+      ++result_.crossing;
     std::uint32_t parent_cell = kNone, depth = 0;
     tree_.parent[occurrence] = kNone;
     if (!open.empty()) {
@@ -200,12 +210,18 @@ class Sweep {
         depth = first.depth;
       }
     }
-    if (range.end_ns != kOpen) ++open_[tree_.cell[occurrence]];
+    if (range.end_ns != kOpen)
+      ++open_[tree_.cell[occurrence]];
     const std::uint32_t inside = inside_.empty() ? kNone : inside_[tree_.range_of[occurrence]];
     const auto covered =
         static_cast<std::uint64_t>(inside == kNone ? 0 : session_.unlisted_inside[inside].ns);
-    open.push_back({occurrence, tree_.cell[occurrence], range.start_ns, range.end_ns,
-                    range.start_ns, covered, depth});
+    open.push_back({occurrence,
+                    tree_.cell[occurrence],
+                    range.start_ns,
+                    range.end_ns,
+                    range.start_ns,
+                    covered,
+                    depth});
   }
 
   const Session& session_;
@@ -227,13 +243,15 @@ class Sweep {
 
 /// What the session counts of each cell beside its listed occurrences. O(occurrences).
 void add_unlisted(const Session& session, Tree& tree) {
-  if (session.unlisted.empty()) return;
+  if (session.unlisted.empty())
+    return;
   std::vector<std::uint32_t> of_range(session.ranges.size(), kNone);
   for (std::uint32_t u = 0; u < session.unlisted.size(); ++u)
     of_range[session.unlisted[u].range] = u;
   for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
     const std::uint32_t u = of_range[tree.range_of[o]];
-    if (u == kNone) continue;
+    if (u == kNone)
+      continue;
     const model::Unlisted& from = session.unlisted[u];
     Cell& cell = tree.cells[tree.cell[o]];
     const auto ns = static_cast<std::uint64_t>(from.wall.moments.sum);
@@ -257,7 +275,8 @@ void add_unlisted(const Session& session, Tree& tree) {
 }  // namespace
 
 std::vector<std::uint32_t> unlisted_inside(const Session& session) {
-  if (session.unlisted_inside.empty()) return {};
+  if (session.unlisted_inside.empty())
+    return {};
   std::vector<std::uint32_t> out(session.ranges.size(), kNone);
   for (std::uint32_t i = 0; i < session.unlisted_inside.size(); ++i)
     out[session.unlisted_inside[i].range] = i;
@@ -299,8 +318,10 @@ Tree build_tree(const Session& session, Domains domains, int threads) {
     sort_nearly(std::span(tree.range_of).subspan(begin, end - begin),
                 [&](std::uint32_t a, std::uint32_t b) {
                   const Range &x = session.ranges[a], &y = session.ranges[b];
-                  if (x.start_ns != y.start_ns) return x.start_ns < y.start_ns;
-                  if (x.end_ns != y.end_ns) return x.end_ns > y.end_ns;
+                  if (x.start_ns != y.start_ns)
+                    return x.start_ns < y.start_ns;
+                  if (x.end_ns != y.end_ns)
+                    return x.end_ns > y.end_ns;
                   return a < b;
                 });
     Sweep sweep(session, inside, tree, static_cast<std::uint32_t>(t), domains == Domains::kNested);
@@ -312,14 +333,15 @@ Tree build_tree(const Session& session, Domains domains, int threads) {
     for (std::size_t o = tree.thread_begin[t]; o < tree.thread_begin[t + 1]; ++o)
       tree.cell[o] += base;
     for (Cell cell : results[t].cells) {
-      if (cell.parent != kNone) cell.parent += base;
+      if (cell.parent != kNone)
+        cell.parent += base;
       tree.cells.push_back(cell);
     }
     tree.unclosed += results[t].unclosed;
     tree.crossing += results[t].crossing;
     tree.deep += results[t].deep;
-    tree.runaways.insert(tree.runaways.end(), results[t].runaways.begin(),
-                         results[t].runaways.end());
+    tree.runaways.insert(
+        tree.runaways.end(), results[t].runaways.begin(), results[t].runaways.end());
   }
   add_unlisted(session, tree);
   return tree;
@@ -352,18 +374,23 @@ void link_nodes(Tree& tree, const Session& session) {
   const auto before = [&](std::uint32_t a, std::uint32_t b) {
     const Node &x = tree.nodes[a], &y = tree.nodes[b];
     if (x.parent == kNone) {
-      if (x.domain != y.domain && (x.domain == 0 || y.domain == 0)) return x.domain == 0;
+      if (x.domain != y.domain && (x.domain == 0 || y.domain == 0))
+        return x.domain == 0;
       if (x.domain != y.domain) {
         const auto names = [&](const Node& n) {
           return session.strings.view(session.domains[n.domain].name);
         };
-        if (names(x) != names(y)) return names(x) < names(y);
+        if (names(x) != names(y))
+          return names(x) < names(y);
         return x.domain < y.domain;
       }
-      if (x.kind != y.kind) return x.kind == RangeKind::kPushPop;
+      if (x.kind != y.kind)
+        return x.kind == RangeKind::kPushPop;
     }
-    if (x.first_start_ns != y.first_start_ns) return x.first_start_ns < y.first_start_ns;
-    if (x.name != y.name) return session.strings.view(x.name) < session.strings.view(y.name);
+    if (x.first_start_ns != y.first_start_ns)
+      return x.first_start_ns < y.first_start_ns;
+    if (x.name != y.name)
+      return session.strings.view(x.name) < session.strings.view(y.name);
     return a < b;
   };
   for (std::size_t n = 0; n <= count; ++n) {
@@ -395,7 +422,8 @@ void link_nodes(Tree& tree, const Session& session) {
   tree.node_begin = std::move(cells.begin);
 }
 
-std::vector<std::string_view> path_of(const Tree& tree, const Session& session,
+std::vector<std::string_view> path_of(const Tree& tree,
+                                      const Session& session,
                                       std::uint32_t node) {
   std::vector<std::string_view> path(tree.nodes[node].depth + 1);
   for (std::size_t i = path.size(); i-- > 0; node = tree.nodes[node].parent)
@@ -417,12 +445,14 @@ model::RangeState state_of(const Tree& tree, const Session& session, std::uint32
     return state;
   }
   std::vector<std::uint32_t> chain;
-  for (std::uint32_t n = node; n != kNone; n = tree.nodes[n].parent) chain.push_back(n);
+  for (std::uint32_t n = node; n != kNone; n = tree.nodes[n].parent)
+    chain.push_back(n);
   for (std::size_t i = chain.size(); i-- > 0;) {
     const Node& each = tree.nodes[chain[i]];
     const std::string_view domain = domain_of(each);
-    auto stack = std::find_if(state.push_pop.begin(), state.push_pop.end(),
-                              [&](const auto& s) { return s.domain == domain; });
+    auto stack = std::find_if(state.push_pop.begin(), state.push_pop.end(), [&](const auto& s) {
+      return s.domain == domain;
+    });
     if (stack == state.push_pop.end())
       stack = state.push_pop.insert(state.push_pop.end(), {domain, {}});
     stack->names.push_back(plain(each));
@@ -434,7 +464,8 @@ bool is_beside_program(const Session& session, const model::Range& range) {
   if (range.thread >= session.threads.size() || range.domain >= session.domains.size())
     return false;
   const std::uint32_t process = session.threads[range.thread].process;
-  if (process >= session.processes.size() || !session.processes[process].operators) return false;
+  if (process >= session.processes.size() || !session.processes[process].operators)
+    return false;
   const std::string_view domain = session.strings.view(session.domains[range.domain].name);
   return domain == "overhead" || domain == "gpu_annotation";
 }
@@ -442,7 +473,8 @@ bool is_beside_program(const Session& session, const model::Range& range) {
 void name_by_payload(Session& session) {
   std::map<std::pair<model::StringId, std::string>, model::StringId> made;
   for (model::Range& range : session.ranges) {
-    if (range.attributes >= session.attributes.size()) continue;
+    if (range.attributes >= session.attributes.size())
+      continue;
     const model::Attributes& attributes = session.attributes[range.attributes];
     std::string payload;
     switch (attributes.payload_type) {

@@ -139,7 +139,8 @@ struct Earlier {
 
 /// The range of an occurrence that has ended; null for an open one and for a replay.
 [[nodiscard]] inline const model::Range* closed_range(const model::Session& session,
-                                                      const Tree& tree, std::uint32_t occurrence) {
+                                                      const Tree& tree,
+                                                      std::uint32_t occurrence) {
   const std::uint32_t range = tree.range_of[occurrence];
   return range == kNone || session.ranges[range].end_ns == kOpen ? nullptr : &session.ranges[range];
 }
@@ -152,11 +153,13 @@ struct Earlier {
 void link_nodes(Tree& tree, const model::Session& session);
 
 /// Names from the outermost range to this one.
-[[nodiscard]] std::vector<std::string_view> path_of(const Tree& tree, const model::Session& session,
+[[nodiscard]] std::vector<std::string_view> path_of(const Tree& tree,
+                                                    const model::Session& session,
                                                     std::uint32_t node);
 
 /// What a kernel launched in exactly this region sees.
-[[nodiscard]] model::RangeState state_of(const Tree& tree, const model::Session& session,
+[[nodiscard]] model::RangeState state_of(const Tree& tree,
+                                         const model::Session& session,
                                          std::uint32_t node);
 
 }  // namespace rangescope::analyze

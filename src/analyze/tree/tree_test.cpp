@@ -22,11 +22,14 @@ std::string text_of(const model::Report& report) {
     text += std::string(region.depth * 2, ' ') + (region.kind == RangeKind::kStartEnd ? "~" : "") +
             (region.domain.empty() ? "" : region.domain + "@") + region.path.back() + ": " +
             std::to_string(region.occurrences);
-    if (region.unclosed) text += "+" + std::to_string(region.unclosed);
+    if (region.unclosed)
+      text += "+" + std::to_string(region.unclosed);
     text += " " + std::to_string(static_cast<std::int64_t>(region.wall.inclusive_ns)) + " " +
             std::to_string(static_cast<std::int64_t>(region.wall.exclusive_ns));
-    if (region.process) text += " p" + std::to_string(*region.process);
-    if (region.thread) text += " t" + std::to_string(*region.thread);
+    if (region.process)
+      text += " p" + std::to_string(*region.process);
+    if (region.thread)
+      text += " t" + std::to_string(*region.thread);
     text += "\n";
   }
   return text;
@@ -121,7 +124,8 @@ TEST(Tree, AForgottenPopIsOneRegionHoweverOften) {
 TEST(Tree, ProcessesThatLeaveAFewRangesOpenAreAsRecorded) {
   SessionBuilder b;
   const auto t = b.thread(b.process(1), 1);
-  for (int i = 0; i < 3; ++i) b.range(t, "f", i, model::kOpen);
+  for (int i = 0; i < 3; ++i)
+    b.range(t, "f", i, model::kOpen);
   EXPECT_EQ(tree_text(b.session), "f: 0+1 0 0\n  f: 0+1 0 0\n    f: 0+1 0 0\n");
 }
 
@@ -162,7 +166,8 @@ TEST(Tree, AChainThatIsOneRowIsFoundAsPrinted) {
 TEST(Tree, DeepRecursionEndsAtADepthAndCountsNoTimeTwice) {
   SessionBuilder b;
   const auto t = b.thread(b.process(1), 1);
-  for (int i = 0; i < 1000; ++i) b.range(t, "f", i, 2000 - i);
+  for (int i = 0; i < 1000; ++i)
+    b.range(t, "f", i, 2000 - i);
   const auto report = analyze(b.session);
   ASSERT_EQ(report->regions.size(), kDeepest);
   EXPECT_EQ(report->regions.front().wall.inclusive_ns, 2000);
@@ -170,7 +175,8 @@ TEST(Tree, DeepRecursionEndsAtADepthAndCountsNoTimeTwice) {
   EXPECT_EQ(report->regions.back().wall.inclusive_ns,
             2000 - 2 * (static_cast<double>(kDeepest) - 1));
   double exclusive = 0;
-  for (const auto& region : report->regions) exclusive += region.wall.exclusive_ns;
+  for (const auto& region : report->regions)
+    exclusive += region.wall.exclusive_ns;
   EXPECT_EQ(exclusive, 2000);
   ASSERT_EQ(report->notes.size(), 1u);
   EXPECT_EQ(report->notes[0], "872 ranges nested deeper than 128 are counted at that depth");
@@ -242,7 +248,9 @@ TEST(Tree, DamagedRangesAreLeftOutAndCounted) {
   b.range(t, "backward", 10, 5);
   b.range(77, "foreign", 0, 5);
   b.session.ranges.push_back({std::numeric_limits<std::int64_t>::min(),
-                              std::numeric_limits<std::int64_t>::max() - 1, 0, t});
+                              std::numeric_limits<std::int64_t>::max() - 1,
+                              0,
+                              t});
   const auto report = analyze(b.session);
   ASSERT_TRUE(report);
   ASSERT_EQ(report->losses.size(), 2u);
@@ -253,7 +261,8 @@ TEST(Tree, DamagedRangesAreLeftOutAndCounted) {
 TEST(Statistics, AreThoseOfTheOccurrences) {
   SessionBuilder b;
   const auto t = b.thread(b.process(1), 1);
-  for (int i = 1; i <= 10; ++i) b.range(t, "step", i * 100, i * 100 + i);
+  for (int i = 1; i <= 10; ++i)
+    b.range(t, "step", i * 100, i * 100 + i);
   const auto report = analyze(b.session);
   const model::Spread& s = report->regions[0].wall.per_occurrence_ns;
   EXPECT_DOUBLE_EQ(s.min, 1);
@@ -359,14 +368,18 @@ std::map<std::string, Oracle> brute_force(const model::Session& s, bool nested) 
   std::vector<std::size_t> parent(n, n);
   for (std::size_t r = 0; r < n; ++r) {
     const auto& range = s.ranges[r];
-    if (range.kind == RangeKind::kStartEnd) continue;
+    if (range.kind == RangeKind::kStartEnd)
+      continue;
     for (std::size_t p = 0; p < n; ++p) {
       const auto& other = s.ranges[p];
       if (other.kind == RangeKind::kStartEnd || other.thread != range.thread || !precedes(p, r))
         continue;
-      if (!nested && other.domain != range.domain) continue;
-      if (other.start_ns > range.start_ns || other.end_ns < range.end_ns) continue;
-      if (parent[r] == n || precedes(parent[r], p)) parent[r] = p;
+      if (!nested && other.domain != range.domain)
+        continue;
+      if (other.start_ns > range.start_ns || other.end_ns < range.end_ns)
+        continue;
+      if (parent[r] == n || precedes(parent[r], p))
+        parent[r] = p;
     }
   }
   const auto path = [&](std::size_t r) {
@@ -393,7 +406,8 @@ std::map<std::string, Oracle> brute_force(const model::Session& s, bool nested) 
       for (std::size_t c = 0; c < n && !covered; ++c) {
         covered = parent[c] == r && s.ranges[c].start_ns <= t && t < s.ranges[c].end_ns;
       }
-      if (!covered) ++region.exclusive;
+      if (!covered)
+        ++region.exclusive;
     }
   }
   return regions;
@@ -424,8 +438,10 @@ TEST(TreeProperty, AgreesWithBruteForceOnRandomTraces) {
       const int start = pick(horizon), length = pick(3) == 0 ? 0 : pick(horizon);
       const bool open = pick(12) == 0;
       b.range(threads[static_cast<std::size_t>(pick(4))],
-              std::string(1, static_cast<char>('a' + pick(4))), start,
-              open ? model::kOpen : start + length, pick(4) == 0 ? "D" : "",
+              std::string(1, static_cast<char>('a' + pick(4))),
+              start,
+              open ? model::kOpen : start + length,
+              pick(4) == 0 ? "D" : "",
               pick(6) == 0 ? RangeKind::kStartEnd : RangeKind::kPushPop);
     }
     for (const bool nested : {false, true}) {
@@ -440,12 +456,14 @@ TEST(TreeProperty, AgreesWithBruteForceOnRandomTraces) {
       for (const model::Region& region : report->regions) {
         std::uint32_t domain = 0;
         for (std::uint32_t d = 0; d < b.session.domains.size(); ++d) {
-          if (b.session.strings.view(b.session.domains[d].name) == region.domain) domain = d;
+          if (b.session.strings.view(b.session.domains[d].name) == region.domain)
+            domain = d;
         }
         std::string& key = keys[region.id];
         key = (region.parent == kNone ? "" : keys[region.parent]) + std::to_string(domain) + "@" +
               region.path.back() + ">";
-        if (region.kind == RangeKind::kStartEnd) key = "~" + key;
+        if (region.kind == RangeKind::kStartEnd)
+          key = "~" + key;
         const auto found = expected.find(key);
         ASSERT_NE(found, expected.end()) << key;
         const Oracle& oracle = found->second;
@@ -453,7 +471,8 @@ TEST(TreeProperty, AgreesWithBruteForceOnRandomTraces) {
         EXPECT_EQ(region.unclosed, oracle.unclosed) << key;
         EXPECT_EQ(region.wall.exclusive_ns, static_cast<double>(oracle.exclusive))
             << key << " trial " << trial;
-        if (oracle.lengths.empty()) continue;
+        if (oracle.lengths.empty())
+          continue;
         EXPECT_DOUBLE_EQ(region.wall.per_occurrence_ns.median,
                          quantile_of_tree(oracle.lengths, 0.5));
         EXPECT_DOUBLE_EQ(region.wall.per_occurrence_ns.p95, quantile_of_tree(oracle.lengths, 0.95));

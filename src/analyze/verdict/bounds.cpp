@@ -19,15 +19,18 @@ using base::format_ns;
 /// GPU busy time of all occurrences; 0 where nobody knows.
 double busy_total(const Case& known, std::size_t row) {
   const model::Region& region = known.region(row);
-  if (region.gpu && !region.gpu->partial && region.gpu->busy_ns > 0) return region.gpu->busy_ns;
+  if (region.gpu && !region.gpu->partial && region.gpu->busy_ns > 0)
+    return region.gpu->busy_ns;
   const auto each = busy_per_occurrence_ns(region);
-  if (each && region.occurrences > 0) return *each * static_cast<double>(region.occurrences);
+  if (each && region.occurrences > 0)
+    return *each * static_cast<double>(region.occurrences);
   return kernel_ns(region);
 }
 
 /// " (L2)": the level of memory that is nearest to its peak.
 std::string level_of(const model::Bound& bound) {
-  if (bound.kind == "memory: system") return {};
+  if (bound.kind == "memory: system")
+    return {};
   const std::size_t colon = bound.kind.find(": ");
   return colon == std::string::npos ? " (DRAM)" : " (" + bound.kind.substr(colon + 2) + ")";
 }
@@ -43,7 +46,8 @@ std::string unknown_text(const model::Bound& bound) {
 /// Busy time that is above the roof: what a kernel that reached its peak would not need.
 double above_roof(const Case& known, std::size_t row) {
   const auto& bound = known.region(row).bound;
-  if (!bound || bound_kind(*bound).empty() || !bound->memory || !bound->compute) return 0;
+  if (!bound || bound_kind(*bound).empty() || !bound->memory || !bound->compute)
+    return 0;
   return busy_total(known, row) / known.gpus_side_by_side(row) *
          std::max(0.0, 1 - std::max(*bound->memory, *bound->compute));
 }
@@ -56,9 +60,14 @@ bool hardly_used(const model::Region& region) {
 }
 
 void add_counters(const model::Region& region, model::Verdict& verdict) {
-  for (const char* name :
-       {"launch__waves_per_multiprocessor", "dram_bytes_per_s", "occupancy", "sm_active",
-        "tensor_active", "dram_throughput", "sm_throughput", "memory_throughput"}) {
+  for (const char* name : {"launch__waves_per_multiprocessor",
+                           "dram_bytes_per_s",
+                           "occupancy",
+                           "sm_active",
+                           "tensor_active",
+                           "dram_throughput",
+                           "sm_throughput",
+                           "memory_throughput"}) {
     if (const auto* metric = model::known_metric(region.metrics, name))
       verdict.evidence[name] = metric->value;
   }
@@ -71,7 +80,8 @@ std::string waits_text(const model::Region& region) {
   for (const auto& each : region.metrics) {
     const bool waits = each.first.starts_with(kStall) && each.first != "stall_selected" &&
                        each.second.absent.empty();
-    if (waits && (most == nullptr || each.second.value > most->second.value)) most = &each;
+    if (waits && (most == nullptr || each.second.value > most->second.value))
+      most = &each;
   }
   if (most != nullptr) {
     std::string name = most->first.substr(kStall.size());
@@ -127,7 +137,8 @@ const model::KernelRow* worst_kernel(const model::Region& region) {
   const model::KernelRow* worst = nullptr;
   if (region.gpu)
     for (const model::KernelRow& row : region.gpu->top_kernels)
-      if (saving(row) > (worst == nullptr ? 0 : saving(*worst))) worst = &row;
+      if (saving(row) > (worst == nullptr ? 0 : saving(*worst)))
+        worst = &row;
   return worst;
 }
 
@@ -137,7 +148,8 @@ std::string place_of(const model::KernelRow& kernel, const std::string& reason) 
   for (const model::StallLine& line : kernel.stalls->lines)
     if (line.reason == reason && (most == nullptr || line.reason_share > most->reason_share))
       most = &line;
-  if (most == nullptr) return {};
+  if (most == nullptr)
+    return {};
   return " at " + base::printable(model::place_text(*most));
 }
 
@@ -150,7 +162,8 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
     say_bound(known, row, out);
     any = true;
   }
-  if (any) return;
+  if (any)
+    return;
   // The GPU is well used, or counters were read and do not tell: say what would.
   const auto full = [&](std::size_t row) {
     const model::Region& region = known.region(row);
@@ -165,7 +178,8 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
     return share >= kGpuFull ? (busy - others) / known.gpus_side_by_side(row) : 0.0;
   };
   for (const std::size_t row : known.worst(full, 1)) {
-    if (!known.matters(full(row))) continue;
+    if (!known.matters(full(row)))
+      continue;
     const model::Region& region = known.region(row);
     const double busy = *region.steady->busy_share;
     // Kernels of NCCL wait for the other ranks: counters of this GPU do not say for whom.
@@ -173,7 +187,8 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
     const std::string kernel = known.largest_kernel(row);
     std::string text =
         busy <= 1
-            ? fmt::format("GPU-bound: the GPU is busy {} of its time{}", share_text(busy),
+            ? fmt::format("GPU-bound: the GPU is busy {} of its time{}",
+                          share_text(busy),
                           region.steady->left_out > 0 ? " in steady state" : "")
             : fmt::format("asynchronous: its GPU work takes {:.1f}x its CPU time; GPU-bound", busy);
     if (nccl)
@@ -183,7 +198,8 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
     model::Verdict verdict = known.about("gpu_bound", row, text, full(row));
     verdict.evidence = {{"gpu_busy_share", *region.steady->busy_share},
                         {"gpu_busy_ns", busy_total(known, row)}};
-    if (!nccl) verdict.next = known.measure_again("roofline", &region);
+    if (!nccl)
+      verdict.next = known.measure_again("roofline", &region);
     out.push_back(std::move(verdict));
     return;
   }
@@ -219,18 +235,23 @@ void find_padding(const Case& known, std::vector<model::Verdict>& out) {
   };
   const auto saves = [&](std::size_t row) {
     const model::Region& region = known.region(row);
-    if (!region.utilization || region.utilization->useful_flop.value_or(0) <= 0) return 0.0;
+    if (!region.utilization || region.utilization->useful_flop.value_or(0) <= 0)
+      return 0.0;
     const double done = executed(region), useful = *region.utilization->useful_flop;
-    if (done < kPadded * useful) return 0.0;
+    if (done < kPadded * useful)
+      return 0.0;
     return busy_total(known, row) / known.gpus_side_by_side(row) * (1 - useful / done);
   };
   for (const std::size_t row : known.worst(saves, 1)) {
     const model::Region& region = known.region(row);
     const double done = executed(region), useful = *region.utilization->useful_flop;
     model::Verdict verdict =
-        known.about("padding", row,
-                    fmt::format("executes {:.1f}x the FLOPs it needs: {} for {}", done / useful,
-                                base::format_si(done, "FLOP"), base::format_si(useful, "FLOP")),
+        known.about("padding",
+                    row,
+                    fmt::format("executes {:.1f}x the FLOPs it needs: {} for {}",
+                                done / useful,
+                                base::format_si(done, "FLOP"),
+                                base::format_si(useful, "FLOP")),
                     saves(row));
     verdict.evidence = {{"executed_flop", done}, {"useful_flop", useful}};
     verdict.next = known.measure_again("tensor", &region);
@@ -248,11 +269,14 @@ void find_stalls(const Case& known, std::vector<model::Verdict>& out) {
     const model::KernelRow& kernel = *worst_kernel(known.region(row));
     const model::StallShare& top = *model::top_stall(*kernel.stalls);
     const std::string& name = kernel.label.empty() ? kernel.short_name : kernel.label;
-    model::Verdict verdict = known.about(
-        "stalls", row,
-        fmt::format("{} {}{}, in {}", share_text(top.share), top.reason,
-                    place_of(kernel, top.reason), base::elide(base::printable(name), 48)),
-        saves(row));
+    model::Verdict verdict = known.about("stalls",
+                                         row,
+                                         fmt::format("{} {}{}, in {}",
+                                                     share_text(top.share),
+                                                     top.reason,
+                                                     place_of(kernel, top.reason),
+                                                     base::elide(base::printable(name), 48)),
+                                         saves(row));
     verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"stall_share", top.share},
                         {"samples", static_cast<double>(kernel.stalls->samples)},

@@ -16,13 +16,15 @@ TEST(Commands, CountersAreMeasuredInARangeOfTheProgram) {
   const auto commands = [](bool modules) {
     verdict_test::Program program;
     program.loop("step", 5, 10 * kMs, 2, 4900 * kUs);
-    for (model::Range& range : program.session.ranges) range.module = modules;
+    for (model::Range& range : program.session.ranges)
+      range.module = modules;
     model::Report report = program.report();
     report.run.command = {"./app"};
     judge(report);
     std::vector<std::string> out;
     for (const model::Verdict& one : report.verdict)
-      if (one.next.find("--metrics") != std::string::npos) out.push_back(one.next);
+      if (one.next.find("--metrics") != std::string::npos)
+        out.push_back(one.next);
     return out;
   };
   const std::vector<std::string> found = commands(false);

@@ -37,10 +37,12 @@ struct Whole {
 // of others there is none.
 std::optional<Whole> whole_program(const model::Report& report) {
   const bool region = model::is_program(report) && report.regions.front().occurrences == 1;
-  if (!region && (!report.regions.empty() || report.run.duration_ns <= 0)) return std::nullopt;
+  if (!region && (!report.regions.empty() || report.run.duration_ns <= 0))
+    return std::nullopt;
   const auto& gpu = region ? report.regions.front().gpu : report.total;
   const double wall = region ? report.regions.front().wall.inclusive_ns : report.run.duration_ns;
-  if (!gpu || gpu->partial || !(gpu->span_ns > 0)) return std::nullopt;
+  if (!gpu || gpu->partial || !(gpu->span_ns > 0))
+    return std::nullopt;
   const auto devices = static_cast<double>(std::max<std::size_t>(1, report.devices.size()));
   return Whole{&*gpu, wall, std::min(gpu->span_ns / devices, wall)};
 }
@@ -50,9 +52,11 @@ std::optional<Settled> settled_of(const Case& known, std::size_t row) {
   if (!region.gpu || !region.steady || !region.steady->busy_share ||
       region.steady->occurrences <= 0)
     return std::nullopt;
-  if (region.gpu->partial && region.gpu->recorded_occurrences <= 0) return std::nullopt;
+  if (region.gpu->partial && region.gpu->recorded_occurrences <= 0)
+    return std::nullopt;
   const model::GpuWork& gpu = *region.gpu;
-  if (gpu.kernels <= 0 && gpu.copies <= 0 && gpu.graph_launches <= 0) return std::nullopt;
+  if (gpu.kernels <= 0 && gpu.copies <= 0 && gpu.graph_launches <= 0)
+    return std::nullopt;
   Settled out;
   out.busy_share = *region.steady->busy_share;
   out.each_ns = region.steady->wall_ns.median;
@@ -87,7 +91,8 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
   };
   for (const std::size_t row : known.worst(saves)) {
     const Settled settled = *settled_of(known, row);
-    if (!known.matters(settled.idle_ns)) continue;
+    if (!known.matters(settled.idle_ns))
+      continue;
     const model::Region& region = known.region(row);
     const model::GpuWork& gpu = *region.gpu;
     const double kernels = std::max(1.0, static_cast<double>(gpu.kernels));
@@ -102,14 +107,18 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
                               settled.kernels_each >= kManyKernels && launching >= kLaunching &&
                               kernel < each && alike;
     const std::string busy = fmt::format("the GPU is busy {} of {}{}",
-                                         share_text(settled.busy_share), format_ns(settled.each_ns),
+                                         share_text(settled.busy_share),
+                                         format_ns(settled.each_ns),
                                          region.occurrences <= 1 ? ""
                                          : settles(region)       ? " per instance in steady state"
                                                                  : " per instance");
     model::Verdict verdict =
-        launch_bound ? known.about("launch_bound", row,
+        launch_bound ? known.about("launch_bound",
+                                   row,
                                    fmt::format("launch-bound: a kernel takes {}, its launch {}; {}",
-                                               format_ns(kernel), format_ns(each), busy),
+                                               format_ns(kernel),
+                                               format_ns(each),
+                                               busy),
                                    settled.idle_ns)
                      : known.about("waits_for_cpu", row, "CPU-bound: " + busy, settled.idle_ns);
     if (const std::string causes = cpu_causes(region, known.report().run); !causes.empty()) {
@@ -134,18 +143,22 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
       for (const model::CpuPart* part :
            {&region.cpu->python, &region.cpu->native, &region.cpu->cuda, &region.cpu->waiting})
         verdict.evidence["cpu_" + part->kind + "_share"] = part->ns / region.cpu->whole_ns();
-    if (verdict.next.empty()) verdict.next = known.show("-f perfetto -o trace.pftrace");
+    if (verdict.next.empty())
+      verdict.next = known.show("-f perfetto -o trace.pftrace");
     out.push_back(std::move(verdict));
   }
 }
 
 void find_start_up(const Case& known, std::vector<model::Verdict>& out) {
   const auto whole = whole_program(known.report());
-  if (!whole) return;
+  if (!whole)
+    return;
   const double share = 1 - whole->span_ns / whole->wall_ns;
-  if (share < kStartUp) return;
+  if (share < kStartUp)
+    return;
   std::string text = fmt::format("start-up and exit are {} of the run: all GPU work is within {}",
-                                 share_text(share), format_ns(whole->span_ns));
+                                 share_text(share),
+                                 format_ns(whole->span_ns));
   model::Verdict verdict = known.rows() > 0
                                ? known.about("start_up", 0, std::move(text), std::nullopt)
                                : known.about_run("start_up", std::move(text), std::nullopt);
@@ -165,7 +178,8 @@ void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
   const auto saves = [&](std::size_t row) {
     const auto settled = settled_of(known, row);
     const model::Region& region = known.region(row);
-    if (!settled || region.gpu->partial || !(region.gpu->sync_ns > 0)) return 0.0;
+    if (!settled || region.gpu->partial || !(region.gpu->sync_ns > 0))
+      return 0.0;
     const double waiting = region.gpu->sync_ns / known.side_by_side(row);
     // Waiting for work that runs costs nothing; the GPU's gaps are what could be filled.
     const double idle =
@@ -175,16 +189,19 @@ void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
   };
   for (const std::size_t row : known.worst(saves, 1)) {
     const double most = saves(row);
-    if (!known.matters(most)) continue;
+    if (!known.matters(most))
+      continue;
     const model::Region& region = known.region(row);
     const double share = region.gpu->sync_ns / region.wall.inclusive_ns;
     model::Verdict verdict = known.about(
-        "synchronization", row,
+        "synchronization",
+        row,
         fmt::format(
             "{} block {} ({}); the GPU idles after each",
             base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(region.gpu->syncs, 0)),
                           "synchronization"),
-            format_ns(region.gpu->sync_ns), share_text(share)),
+            format_ns(region.gpu->sync_ns),
+            share_text(share)),
         most);
     verdict.evidence = {{"sync_ns", region.gpu->sync_ns},
                         {"syncs", static_cast<double>(region.gpu->syncs)},
@@ -199,10 +216,13 @@ void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
 }
 
 double copies_alone_ns(const model::GpuWork& gpu) {
-  if (!(gpu.copy_ns > 0)) return 0;
+  if (!(gpu.copy_ns > 0))
+    return 0;
   double copying_ns = gpu.copy_busy_ns;
-  if (std::isnan(copying_ns)) copying_ns = gpu.copy_ns;  // of a digest, which has no union
-  if (gpu.busy_ns >= 0) copying_ns = std::min(copying_ns, gpu.busy_ns);
+  if (std::isnan(copying_ns))
+    copying_ns = gpu.copy_ns;  // of a digest, which has no union
+  if (gpu.busy_ns >= 0)
+    copying_ns = std::min(copying_ns, gpu.busy_ns);
   return copying_ns - std::max(0.0, gpu.overlap_ns);
 }
 
@@ -212,15 +232,18 @@ void find_copies(const Case& known, std::vector<model::Verdict>& out) {
   };
   const auto much = [&](const model::GpuWork& gpu) {
     const double alone = alone_ns(gpu);
-    if (alone <= 0 || alone < kCopying * gpu.busy_ns) return false;
+    if (alone <= 0 || alone < kCopying * gpu.busy_ns)
+      return false;
     return gpu.overlap_ns < kHidden * (alone + gpu.overlap_ns);
   };
   const auto say = [&](model::Verdict verdict, const model::GpuWork& gpu) {
     const std::string rate = base::format_si(gpu.copy_bytes / (gpu.copy_ns / 1e9), "B/s");
     verdict.text = fmt::format("copies: {} overlapped with kernels; {} of {} take {} at {}",
                                share_text(gpu.overlap_ns / (alone_ns(gpu) + gpu.overlap_ns)),
-                               base::format_count(gpu.copies), base::format_bytes(gpu.copy_bytes),
-                               format_ns(gpu.copy_ns), rate);
+                               base::format_count(gpu.copies),
+                               base::format_bytes(gpu.copy_bytes),
+                               format_ns(gpu.copy_ns),
+                               rate);
     verdict.evidence = {{"copies", static_cast<double>(gpu.copies)},
                         {"copy_bytes", gpu.copy_bytes},
                         {"copy_ns", gpu.copy_ns},
@@ -228,7 +251,8 @@ void find_copies(const Case& known, std::vector<model::Verdict>& out) {
                         {"bytes_per_copy", gpu.copy_bytes / static_cast<double>(gpu.copies)}};
     double to_host = 0;
     for (const model::CopyRow& row : gpu.copies_by_kind)
-      if (row.kind == model::CopyKind::kDeviceToHost) to_host += row.total_ns;
+      if (row.kind == model::CopyKind::kDeviceToHost)
+        to_host += row.total_ns;
     verdict.evidence["to_host_share"] = to_host / gpu.copy_ns;
     verdict.next = known.show("-f perfetto -o trace.pftrace");
     out.push_back(std::move(verdict));
@@ -239,14 +263,18 @@ void find_copies(const Case& known, std::vector<model::Verdict>& out) {
                                                      : 0.0;
   };
   for (const std::size_t row : known.worst(saves, 1)) {
-    if (!known.matters(saves(row))) continue;
+    if (!known.matters(saves(row)))
+      continue;
     say(known.about("copies", row, "", saves(row)), *known.region(row).gpu);
   }
   const auto& outside = known.report().unattributed;
-  if (!outside || !known.has_timeline() || !much(*outside)) return;
-  if (alone_ns(*outside) < kMattersOfRun * known.whole_ns()) return;
+  if (!outside || !known.has_timeline() || !much(*outside))
+    return;
+  if (alone_ns(*outside) < kMattersOfRun * known.whole_ns())
+    return;
   model::Verdict verdict = known.about_run("copies", "", alone_ns(*outside));
-  if (known.rows() > 0) verdict.path = "outside ranges";
+  if (known.rows() > 0)
+    verdict.path = "outside ranges";
   say(std::move(verdict), *outside);
 }
 
@@ -258,14 +286,16 @@ void find_cuda_calls(const Case& known, std::vector<model::Verdict>& out) {
     return;
   const double share =
       report.run.duration_ns > 0 ? report.total->sync_ns / report.run.duration_ns : 0;
-  if (share < kSynchronizing) return;
+  if (share < kSynchronizing)
+    return;
   model::Verdict verdict = known.about_run(
       "cuda_calls",
       fmt::format(
           "{} wait {} for the GPU ({} of the run)",
           base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(report.total->syncs, 0)),
                         "CUDA call"),
-          format_ns(report.total->sync_ns), share_text(share)),
+          format_ns(report.total->sync_ns),
+          share_text(share)),
       report.total->sync_ns);
   verdict.evidence = {{"sync_ns", report.total->sync_ns},
                       {"syncs", static_cast<double>(report.total->syncs)}};
@@ -274,14 +304,16 @@ void find_cuda_calls(const Case& known, std::vector<model::Verdict>& out) {
 
 void find_idle_gpu(const Case& known, std::vector<model::Verdict>& out) {
   auto share = known.gpu_busy_share();
-  if (!share) return;
+  if (!share)
+    return;
   const auto explains = [&](const model::Verdict& verdict) {
     return verdict.kind == "waits_for_cpu" || verdict.kind == "launch_bound" ||
            verdict.kind == "synchronization" || verdict.kind == "outside_ranges" ||
            (verdict.kind == "start_up" && known.rows() > 0) || verdict.kind == "hot_region" ||
            verdict.kind == "warm_up";
   };
-  if (std::any_of(out.begin(), out.end(), explains)) return;
+  if (std::any_of(out.begin(), out.end(), explains))
+    return;
   double wall = known.report().run.duration_ns;
   const double busy = *share * wall;
   const bool inside =
@@ -290,13 +322,16 @@ void find_idle_gpu(const Case& known, std::vector<model::Verdict>& out) {
     wall = whole_program(known.report())->span_ns;
     share = std::min(1.0, busy / wall);
   }
-  if (*share >= kGpuIdle) return;
-  model::Verdict verdict = known.about_run(
-      "idle_gpu",
-      fmt::format("the GPU is idle {} of the {}: busy {} of {}", share_text(1 - *share),
-                  inside ? "time from its first to its last work" : "run", format_ns(busy),
-                  format_ns(wall)),
-      wall - busy);
+  if (*share >= kGpuIdle)
+    return;
+  model::Verdict verdict =
+      known.about_run("idle_gpu",
+                      fmt::format("the GPU is idle {} of the {}: busy {} of {}",
+                                  share_text(1 - *share),
+                                  inside ? "time from its first to its last work" : "run",
+                                  format_ns(busy),
+                                  format_ns(wall)),
+                      wall - busy);
   verdict.evidence = {{"gpu_busy_share", *share}};
   verdict.next = known.show("-f perfetto -o trace.pftrace");
   out.push_back(std::move(verdict));

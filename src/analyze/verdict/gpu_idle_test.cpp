@@ -60,7 +60,8 @@ TEST(WaitsForCpu, AGpuThatWorksForAnotherThreadIsBusy) {
   EXPECT_FALSE(has(b.verdict(), "waits_for_cpu"));
   const model::Report report = b.report();
   for (const model::Region& region : report.regions) {
-    if (region.path.back() != "accumulate") continue;
+    if (region.path.back() != "accumulate")
+      continue;
     EXPECT_NEAR(*region.steady->busy_share, 1, 1e-3);
     EXPECT_NEAR(region.gpu->busy_ns / region.wall.inclusive_ns, 0.1, 1e-9);
     ASSERT_TRUE(!region.bound || region.bound->kind != "idle");
@@ -115,8 +116,12 @@ TEST(Copies, WhereNoKernelRunsBesideThem) {
   const auto with_copy = [](std::int64_t begin) {
     Program b;
     b.loop("step", 1, 10 * kMs, 1, 5 * kMs);
-    b.copy(b.launch(b.t, 1, 2, model::LaunchKind::kCopy), begin, begin + 4 * kMs, 1 << 20,
-           model::CopyKind::kHostToDevice, b.gpu);
+    b.copy(b.launch(b.t, 1, 2, model::LaunchKind::kCopy),
+           begin,
+           begin + 4 * kMs,
+           1 << 20,
+           model::CopyKind::kHostToDevice,
+           b.gpu);
     return b.verdict();
   };
   EXPECT_NEAR(*of(with_copy(5 * kMs), "copies").saves_ns, 4 * kMs, 1);
@@ -129,8 +134,12 @@ TEST(Copies, OfThreadsThatShareAGpuAreNoShorter) {
     const auto t = b.thread(b.p, 10 + i);
     b.range(t, "step", 0, 40 * kMs);
     const std::int64_t at = i * 10 * kMs;
-    b.copy(b.launch(t, at, at + 1, model::LaunchKind::kCopy), at, at + 4 * kMs, 1 << 20,
-           model::CopyKind::kHostToDevice, b.gpu);
+    b.copy(b.launch(t, at, at + 1, model::LaunchKind::kCopy),
+           at,
+           at + 4 * kMs,
+           1 << 20,
+           model::CopyKind::kHostToDevice,
+           b.gpu);
   }
   EXPECT_NEAR(*of(b.verdict(), "copies").saves_ns, 16 * kMs, 1);
 }

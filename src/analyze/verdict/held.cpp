@@ -15,7 +15,8 @@ namespace rangescope::analyze {
 void find_held(const Case& known, std::vector<model::Verdict>& out) {
   const auto most = [&](std::size_t row) -> const model::CpuHolder* {
     const model::Region& region = known.region(row);
-    if (!region.cpu || region.cpu->holders.empty()) return nullptr;
+    if (!region.cpu || region.cpu->holders.empty())
+      return nullptr;
     const model::CpuHolder& holder = region.cpu->holders.front();
     double all = 0;  // threads that take turns have it alike: none of them is the cause
     for (const model::CpuHolder& each : region.cpu->holders)
@@ -28,16 +29,18 @@ void find_held(const Case& known, std::vector<model::Verdict>& out) {
   };
   for (const std::size_t row : known.worst(saves)) {
     const model::CpuHolder* holder = most(row);
-    if (holder == nullptr || !known.matters(saves(row))) continue;
+    if (holder == nullptr || !known.matters(saves(row)))
+      continue;
     const model::Region& region = known.region(row);
     std::string text = fmt::format("{} of its time waits for ",
                                    base::format_share(holder->ns / region.cpu->whole_ns()));
     if (holder->kind == "pool")
       text += fmt::format("thread {} of its pool", holder->thread);
     else
-      text += fmt::format("{}, which thread {} has", holder->kind == "GIL" ? "the GIL" : "a lock",
-                          holder->thread);
-    if (!holder->range.empty()) text += fmt::format(" in {}", holder->range);
+      text += fmt::format(
+          "{}, which thread {} has", holder->kind == "GIL" ? "the GIL" : "a lock", holder->thread);
+    if (!holder->range.empty())
+      text += fmt::format(" in {}", holder->range);
     constexpr std::size_t kLongName = 80;  // as of the hottest function
     if (holder->doing.size() > kLongName)
       text += ", running " + folded_kernel(holder->doing);

@@ -25,8 +25,12 @@ struct Program : testing::SessionBuilder {
 
   /// `count` occurrences of `each`; in each of them `kernels` kernels of `kernel`, launched in
   /// `launch`.
-  Program& loop(const char* name, int count, std::int64_t each, int kernels = 0,
-                std::int64_t kernel = 0, std::int64_t launch = 100) {
+  Program& loop(const char* name,
+                int count,
+                std::int64_t each,
+                int kernels = 0,
+                std::int64_t kernel = 0,
+                std::int64_t launch = 100) {
     for (int i = 0; i < count; ++i) {
       range(t, name, now, now + each);
       std::int64_t at = now;
@@ -58,14 +62,15 @@ struct Program : testing::SessionBuilder {
 };
 
 inline bool has(const std::vector<model::Verdict>& all, std::string_view kind) {
-  return std::any_of(all.begin(), all.end(),
-                     [&](const model::Verdict& one) { return one.kind == kind; });
+  return std::any_of(
+      all.begin(), all.end(), [&](const model::Verdict& one) { return one.kind == kind; });
 }
 
 inline const model::Verdict& of(const std::vector<model::Verdict>& all, std::string_view kind) {
   static const model::Verdict none;
   for (const model::Verdict& one : all)
-    if (one.kind == kind) return one;
+    if (one.kind == kind)
+      return one;
   return none;
 }
 

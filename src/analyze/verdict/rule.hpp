@@ -54,10 +54,13 @@ class Case {
                                                std::size_t most = 2) const;
 
   /// A verdict about a row, with its path, region and share of the run filled in.
-  [[nodiscard]] model::Verdict about(std::string_view kind, std::size_t row, std::string text,
+  [[nodiscard]] model::Verdict about(std::string_view kind,
+                                     std::size_t row,
+                                     std::string text,
                                      std::optional<double> saves_ns) const;
   /// A verdict about the run.
-  [[nodiscard]] model::Verdict about_run(std::string_view kind, std::string text,
+  [[nodiscard]] model::Verdict about_run(std::string_view kind,
+                                         std::string text,
                                          std::optional<double> saves_ns) const;
 
   /// "rangescope profile --sample 10ms -- ./program" where the program is known, else "".
@@ -94,11 +97,13 @@ class Case {
 /// the CPU was not sampled or nothing stands out. In a process that was attached to, which may wait
 /// for work nearly all the time, that function is also named by its share of the rest.
 [[nodiscard]] std::string cpu_causes(const model::Region& region, const model::RunInfo& run);
-[[nodiscard]] std::string cpu_causes(const model::CpuWork& cpu, double kernels,
+[[nodiscard]] std::string cpu_causes(const model::CpuWork& cpu,
+                                     double kernels,
                                      const model::RunInfo& run);
 
 /// "Python", "libcrypto.so.3", "waiting for the GIL", "launching (624 kernels, 3.1 us each)".
-[[nodiscard]] std::string part_text(const model::CpuPart& part, double kernels,
+[[nodiscard]] std::string part_text(const model::CpuPart& part,
+                                    double kernels,
                                     const model::RunInfo& run);
 
 /// "waiting for a CPU: other programs used 1.4 of 2": why threads that could run did not.

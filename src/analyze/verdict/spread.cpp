@@ -36,7 +36,8 @@ bool run_one_after_the_other(const model::Across& across, double open_ns) {
 /// What the first occurrences took longer than the rest.
 double warm_up_ns(const Case& known, std::size_t row) {
   const model::Region& region = known.region(row);
-  if (!region.steady || region.steady->left_out <= 0 || nested(region)) return 0;
+  if (!region.steady || region.steady->left_out <= 0 || nested(region))
+    return 0;
   const double usual = region.steady->wall_ns.mean * static_cast<double>(region.steady->left_out);
   const double more = region.steady->left_out_ns - usual;
   return more >= kWarmUp * region.wall.inclusive_ns ? more / known.side_by_side(row) : 0;
@@ -49,18 +50,22 @@ void find_warm_up(const Case& known, std::vector<model::Verdict>& out) {
   for (const std::size_t row : known.worst(saves)) {
     const model::Region& region = known.region(row);
     const model::Steady& steady = *region.steady;
-    if (!known.matters(saves(row))) continue;
-    const std::string which =
-        steady.left_out == 1
-            ? fmt::format("the first of {} instances takes {}",
-                          base::format_count(region.occurrences), format_ns(steady.longest_ns))
-            : fmt::format("the first {} of {} instances take up to {}",
-                          base::format_count(steady.left_out),
-                          base::format_count(region.occurrences), format_ns(steady.longest_ns));
+    if (!known.matters(saves(row)))
+      continue;
+    const std::string which = steady.left_out == 1
+                                  ? fmt::format("the first of {} instances takes {}",
+                                                base::format_count(region.occurrences),
+                                                format_ns(steady.longest_ns))
+                                  : fmt::format("the first {} of {} instances take up to {}",
+                                                base::format_count(steady.left_out),
+                                                base::format_count(region.occurrences),
+                                                format_ns(steady.longest_ns));
     model::Verdict verdict =
-        known.about("warm_up", row,
+        known.about("warm_up",
+                    row,
                     fmt::format("warm-up is {} of its time: {}, the others {}",
-                                share_text(steady.left_out_ns / region.wall.inclusive_ns), which,
+                                share_text(steady.left_out_ns / region.wall.inclusive_ns),
+                                which,
                                 format_ns(steady.wall_ns.median)),
                     saves(row));
     verdict.evidence = {{"left_out", static_cast<double>(steady.left_out)},
@@ -85,15 +90,18 @@ void find_throttled(const Case& known, std::vector<model::Verdict>& out) {
     return gpu && share >= kThrottled ? share * gpu->busy_ns / known.gpus_side_by_side(row) : 0.0;
   };
   for (const std::size_t row : known.worst(held_ns, 1)) {
-    if (!known.matters(held_ns(row))) continue;
+    if (!known.matters(held_ns(row)))
+      continue;
     const double share = share_of(row);
     std::string text = fmt::format(
         "clocks throttled during {} of its GPU work (power, heat or the board)", share_text(share));
     const auto* clock = model::known_metric(known.region(row).metrics, "sm_clock");
-    if (clock != nullptr) text += fmt::format("; {:.0f} MHz on average", clock->value * 1e-6);
+    if (clock != nullptr)
+      text += fmt::format("; {:.0f} MHz on average", clock->value * 1e-6);
     model::Verdict verdict = known.about("clock_limited", row, std::move(text), std::nullopt);
     verdict.evidence = {{"metrics.clock_limited", share}};
-    if (clock != nullptr) verdict.evidence["metrics.sm_clock"] = clock->value;
+    if (clock != nullptr)
+      verdict.evidence["metrics.sm_clock"] = clock->value;
     verdict.next = "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER";
     out.push_back(std::move(verdict));
   }
@@ -107,26 +115,32 @@ void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
     const auto& steady = known.region(row).steady;
     if (known.region(row).domain == "python")
       return 0.0;  // one function does different work in each call
-    if (has_different_work(known.region(row))) return 0.0;
+    if (has_different_work(known.region(row)))
+      return 0.0;
     if (!steady || static_cast<double>(steady->occurrences) < kUnevenCount ||
         nested(known.region(row)))
       return 0.0;
-    if (steady->wall_ns.median < kTooShortNs) return 0.0;  // that is the recording's own
+    if (steady->wall_ns.median < kTooShortNs)
+      return 0.0;  // that is the recording's own
     const bool wide = steady->wall_ns.p95 > kUnevenTimes * steady->wall_ns.median;
     const double more = above_median(*steady);
     return wide && more >= kUnevenShare * steady->wall_total_ns ? more / known.side_by_side(row)
                                                                 : 0.0;
   };
   for (const std::size_t row : known.worst(saves, 1)) {
-    if (!known.matters(saves(row))) continue;
+    if (!known.matters(saves(row)))
+      continue;
     const model::Steady& steady = *known.region(row).steady;
-    model::Verdict verdict = known.about(
-        "uneven_occurrences", row,
-        fmt::format("jitter: median {}, p95 {}, max {} of {} instances{}",
-                    format_ns(steady.wall_ns.median), format_ns(steady.wall_ns.p95),
-                    format_ns(steady.wall_ns.max), base::format_count(steady.occurrences),
-                    steady.left_out > 0 ? " in steady state" : ""),
-        saves(row));
+    model::Verdict verdict =
+        known.about("uneven_occurrences",
+                    row,
+                    fmt::format("jitter: median {}, p95 {}, max {} of {} instances{}",
+                                format_ns(steady.wall_ns.median),
+                                format_ns(steady.wall_ns.p95),
+                                format_ns(steady.wall_ns.max),
+                                base::format_count(steady.occurrences),
+                                steady.left_out > 0 ? " in steady state" : ""),
+                    saves(row));
     verdict.evidence = {{"wall_ns.median", steady.wall_ns.median},
                         {"wall_ns.p95", steady.wall_ns.p95},
                         {"wall_ns.max", steady.wall_ns.max},
@@ -141,17 +155,20 @@ void find_imbalance(const Case& known, std::vector<model::Verdict>& out) {
       std::any_of(out.begin(), out.end(), [](const auto& one) { return one.kind == "straggler"; });
   const auto saves = [&](std::size_t row) {
     const auto& across = known.region(row).across;
-    if (across && !across->of_threads && straggler) return 0.0;  // reported already, with its cause
+    if (across && !across->of_threads && straggler)
+      return 0.0;  // reported already, with its cause
     if (!across || across->imbalance < kImbalance || has_different_work(known.region(row)))
       return 0.0;
     const double open_ns = known.region(row).wall.open_ns;
-    if (run_one_after_the_other(*across, open_ns)) return 0.0;
+    if (run_one_after_the_other(*across, open_ns))
+      return 0.0;
     // What the others do before or after the slowest does not wait for it.
     const double apart = std::max(0.0, open_ns - across->max_ns);
     return std::max(0.0, across->max_ns - across->mean_ns - apart);
   };
   for (const std::size_t row : known.worst(saves, 1)) {
-    if (!known.matters(saves(row))) continue;
+    if (!known.matters(saves(row)))
+      continue;
     const model::Across& across = *known.region(row).across;
     const model::Report& report = known.report();
     std::string slowest = fmt::format("thread {}", across.slowest);
@@ -161,14 +178,18 @@ void find_imbalance(const Case& known, std::vector<model::Verdict>& out) {
                              : fmt::format("process {}", process.pid);
     }
     model::Verdict verdict =
-        known.about(across.of_threads ? "uneven_threads" : "uneven_processes", row,
+        known.about(across.of_threads ? "uneven_threads" : "uneven_processes",
+                    row,
                     fmt::format("{} take from {} to {}: {} is {} above the mean",
                                 base::counted(static_cast<std::uint64_t>(across.parts),
                                               across.of_threads ? "thread" : "process"),
-                                format_ns(across.min_ns), format_ns(across.max_ns), slowest,
+                                format_ns(across.min_ns),
+                                format_ns(across.max_ns),
+                                slowest,
                                 share_text(across.imbalance)),
                     saves(row));
-    if (!across.of_threads) verdict.process = across.slowest;
+    if (!across.of_threads)
+      verdict.process = across.slowest;
     verdict.evidence = {{"parts", static_cast<double>(across.parts)},
                         {"min_ns", across.min_ns},
                         {"mean_ns", across.mean_ns},

@@ -22,7 +22,8 @@ std::vector<model::Verdict> forward_and_parts(bool are_modules) {
     }
     program.pause(110 * kMs);
   }
-  for (model::Range& range : program.session.ranges) range.module = are_modules;
+  for (model::Range& range : program.session.ranges)
+    range.module = are_modules;
   return program.verdict();
 }
 

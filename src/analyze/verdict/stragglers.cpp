@@ -31,7 +31,8 @@ struct Standing {
 
 Standing standing(const model::OverRanks& ranks, std::optional<std::size_t> of = std::nullopt) {
   std::vector<double> own;
-  for (const double ns : ranks.own_by_rank) own.push_back(std::isnan(ns) ? 0 : ns);
+  for (const double ns : ranks.own_by_rank)
+    own.push_back(std::isnan(ns) ? 0 : ns);
   Standing out;
   out.rank =
       of.value_or(static_cast<std::size_t>(std::max_element(own.begin(), own.end()) - own.begin()));
@@ -52,7 +53,8 @@ std::optional<std::size_t> cause_of(const Case& known, std::size_t rank, double&
       continue;
     const Standing one = standing(*ranks, rank);
     const double more = (one.own_ns - one.median_ns) / known.threads_at_once(row);
-    if (more > excess) excess = more, worst = row;
+    if (more > excess)
+      excess = more, worst = row;
   }
   return worst;
 }
@@ -69,11 +71,13 @@ struct SlowFunction {
 /// Of the functions that the rank spends more CPU time in, the one that delays it most.
 SlowFunction slow_function(const std::vector<model::Rank>& ranks, std::size_t late) {
   SlowFunction slowest;
-  if (late >= ranks.size()) return slowest;
+  if (late >= ranks.size())
+    return slowest;
   for (const model::RankFunction& function : ranks[late].functions) {
     std::vector<double> cpu_of_others, waits_of_others;
     for (const model::Rank& rank : ranks) {
-      if (&rank == &ranks[late]) continue;
+      if (&rank == &ranks[late])
+        continue;
       const auto same =
           std::ranges::find(rank.functions, function.place, &model::RankFunction::place);
       const bool is_called = same != rank.functions.end();
@@ -81,9 +85,11 @@ SlowFunction slow_function(const std::vector<model::Rank>& ranks, std::size_t la
       waits_of_others.push_back(is_called ? same->waits_for_cpu_ns : 0);
     }
     const SlowFunction candidate{
-        function.place, function.cpu_ns - median_of(cpu_of_others),
+        function.place,
+        function.cpu_ns - median_of(cpu_of_others),
         std::max(0.0, function.waits_for_cpu_ns - median_of(waits_of_others))};
-    if (candidate.more_cpu_ns > 0 && candidate.more_ns() > slowest.more_ns()) slowest = candidate;
+    if (candidate.more_cpu_ns > 0 && candidate.more_ns() > slowest.more_ns())
+      slowest = candidate;
   }
   return slowest;
 }
@@ -91,9 +97,9 @@ SlowFunction slow_function(const std::vector<model::Rank>& ranks, std::size_t la
 /// "f (sort.c:6) takes 0.6 s more of its CPU time than of the others', and waits 1.4 s longer for a
 /// CPU": what it waits is said where the CPU time alone does not explain `late_ns`.
 std::string slow_function_text(const SlowFunction& slowest, double late_ns) {
-  std::string text =
-      fmt::format("{} takes {} more of its CPU time than of the others'",
-                  base::printable(place_text(slowest.place)), format_ns(slowest.more_cpu_ns));
+  std::string text = fmt::format("{} takes {} more of its CPU time than of the others'",
+                                 base::printable(place_text(slowest.place)),
+                                 format_ns(slowest.more_cpu_ns));
   if (slowest.more_cpu_ns < kCause * late_ns)
     text +=
         fmt::format(", and waits {} longer for a CPU", format_ns(slowest.more_waits_for_cpu_ns));
@@ -149,17 +155,20 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
   const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
     return a.second.holds_up < b.second.holds_up;
   });
-  if (most == ranks.end() || most->second.worst == nullptr) return;
+  if (most == ranks.end() || most->second.worst == nullptr)
+    return;
   double next = 0;
   for (const auto& [rank, sums] : ranks)
-    if (rank != most->first) next = std::max(next, sums.holds_up);
+    if (rank != most->first)
+      next = std::max(next, sums.holds_up);
   const Sums& worst = most->second;
   if (worst.holds_up < kStandsOut * next || !known.matters(worst.holds_up) ||
       is_noise(known, worst.holds_up, worst.chance, static_cast<double>(worst.last)))
     return;
 
   std::size_t place = 0;
-  while (place < report.ranks.size() && report.ranks[place].rank != most->first) ++place;
+  while (place < report.ranks.size() && report.ranks[place].rank != most->first)
+    ++place;
   double excess = 0;
   const auto cause = cause_of(known, place, excess);
   const bool explains = cause && excess >= kCause * worst.holds_up;
@@ -167,18 +176,24 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
   if (!worst.worst->path.empty())
     where += " in '" + base::printable(base::join(worst.worst->path, " > ")) + "'";
   std::string text = fmt::format(
-      "rank {} arrives {} late at {}, last in {} of {} collective calls", most->first,
-      format_ns(worst.holds_up / static_cast<double>(std::max<std::int64_t>(worst.last, 1))), where,
-      format_count(worst.last), format_count(calls));
+      "rank {} arrives {} late at {}, last in {} of {} collective calls",
+      most->first,
+      format_ns(worst.holds_up / static_cast<double>(std::max<std::int64_t>(worst.last, 1))),
+      where,
+      format_count(worst.last),
+      format_count(calls));
   if (explains)
     text += fmt::format(": it takes {} longer there than the others", format_ns(excess));
   const SlowFunction slowest = slow_function(report.ranks, place);
   const bool is_by_function = slowest.more_ns() >= kCause * worst.holds_up;
-  if (is_by_function) text += "; " + slow_function_text(slowest, worst.holds_up);
+  if (is_by_function)
+    text += "; " + slow_function_text(slowest, worst.holds_up);
   text += fmt::format("; the others wait {} in all", format_ns(worst.costs));
   double named_ns = 0;
-  if (explains) named_ns = excess;
-  if (is_by_function) named_ns = std::max(named_ns, slowest.more_ns());
+  if (explains)
+    named_ns = excess;
+  if (is_by_function)
+    named_ns = std::max(named_ns, slowest.more_ns());
   const double saves = saved_without_cause(worst.holds_up, named_ns);
   model::Verdict verdict = explains ? known.about("straggler", *cause, std::move(text), saves)
                                     : known.about_run("straggler", std::move(text), saves);
@@ -187,11 +202,13 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
   verdict.evidence["calls"] = static_cast<double>(calls);
   verdict.evidence["holds_up_ns"] = worst.holds_up;
   verdict.evidence["costs_ns"] = worst.costs;
-  if (explains) verdict.evidence["excess_ns"] = excess;
+  if (explains)
+    verdict.evidence["excess_ns"] = excess;
   if (is_by_function) {
     verdict.evidence["function_excess_ns"] = slowest.more_cpu_ns;
     verdict.evidence["function_waits_ns"] = slowest.more_waits_for_cpu_ns;
-    if (verdict.path.empty()) verdict.path = place_text(slowest.place);
+    if (verdict.path.empty())
+      verdict.path = place_text(slowest.place);
   }
   out.push_back(std::move(verdict));
 }
@@ -203,10 +220,13 @@ std::string slower_text(std::uint32_t rank, const Standing& one) {
   const bool is_alone = one.median_ns < kNothing * one.own_ns;
   const std::string own = format_ns(one.own_ns), others = format_ns(one.median_ns);
   if (is_alone)
-    return fmt::format("only rank {} spends time here: {}, the others {} (median)", rank, own,
-                       others);
-  return fmt::format("rank {} is {:.2f}x slower: {} here, the others {} (median)", rank,
-                     one.own_ns / one.median_ns, own, others);
+    return fmt::format(
+        "only rank {} spends time here: {}, the others {} (median)", rank, own, others);
+  return fmt::format("rank {} is {:.2f}x slower: {} here, the others {} (median)",
+                     rank,
+                     one.own_ns / one.median_ns,
+                     own,
+                     others);
 }
 
 void by_regions(const Case& known, std::vector<model::Verdict>& out) {
@@ -226,15 +246,17 @@ void by_regions(const Case& known, std::vector<model::Verdict>& out) {
   std::optional<std::size_t> worst;
   double most = 0;
   for (std::size_t row = 0; row < known.rows(); ++row)
-    if (const double ns = saves(row); ns > most) most = ns, worst = row;
-  if (!worst || !known.matters(most)) return;
+    if (const double ns = saves(row); ns > most)
+      most = ns, worst = row;
+  if (!worst || !known.matters(most))
+    return;
   const model::OverRanks& ranks = *known.region(*worst).ranks;
   const Standing one = standing(ranks);
   const std::uint32_t rank = report.ranks[one.rank].rank;
   Chance chance;
   chance.add(static_cast<double>(ranks.compared), ranks.by_rank.size());
-  if (is_noise(known, most, chance,
-               ranks.slowest == rank ? static_cast<double>(ranks.slowest_in) : 0))
+  if (is_noise(
+          known, most, chance, ranks.slowest == rank ? static_cast<double>(ranks.slowest_in) : 0))
     return;
   model::Verdict verdict = known.about("straggler", *worst, slower_text(rank, one), most);
   known.blame(rank, verdict);
@@ -247,9 +269,11 @@ void by_regions(const Case& known, std::vector<model::Verdict>& out) {
 }  // namespace
 
 void find_stragglers(const Case& known, std::vector<model::Verdict>& out) {
-  if (known.report().ranks.size() < 2) return;
+  if (known.report().ranks.size() < 2)
+    return;
   const std::size_t before = out.size();
-  if (!known.report().collectives.empty()) by_collectives(known, out);
+  if (!known.report().collectives.empty())
+    by_collectives(known, out);
   // Between messages the lateness of one rank goes on from rank to rank: only a rank's own time
   // shows who began it.
   if (out.size() == before &&

@@ -41,7 +41,8 @@ std::string_view api_of(const model::Report& report) {
     const auto known = std::find_if(std::begin(kApis), std::end(kApis), [&](const auto& each) {
       return row.name.starts_with(each.first);
     });
-    if (known == std::end(kApis) || (!api.empty() && api != known->second)) return {};
+    if (known == std::end(kApis) || (!api.empty() && api != known->second))
+      return {};
     api = known->second;
   }
   return api;
@@ -75,7 +76,8 @@ std::optional<model::Verdict> overview(const Case& known) {
   }
   // No time of anything: how much there is.
   const auto add = [&](std::int64_t count, const char* one) {
-    if (count > 0) parts.push_back(base::counted(static_cast<std::uint64_t>(count), one));
+    if (count > 0)
+      parts.push_back(base::counted(static_cast<std::uint64_t>(count), one));
   };
   std::int64_t instances = 0, unclosed = 0;
   for (std::size_t row = 0; row < known.rows(); ++row) {
@@ -86,26 +88,33 @@ std::optional<model::Verdict> overview(const Case& known) {
   add(instances, "instance");
   if (unclosed > 0)
     parts.push_back(base::counted(static_cast<std::uint64_t>(unclosed), "range") + " never ended");
-  if (report.total) add(report.total->kernels, "kernel");
-  if (report.total) add(report.total->copies, "copy");
+  if (report.total)
+    add(report.total->kernels, "kernel");
+  if (report.total)
+    add(report.total->copies, "copy");
   if (parts.empty() &&
       !report.operators.empty()) {  // the calls of a recording that holds nothing else
     std::int64_t calls = 0;
-    for (const model::OperatorRow& row : report.operators) calls += row.calls;
+    for (const model::OperatorRow& row : report.operators)
+      calls += row.calls;
     const model::OperatorRow& most = report.operators.front();
     const auto made = static_cast<std::uint64_t>(calls);
     const std::string name = base::printable(most.name);
     if (const std::string_view api = api_of(report); !api.empty())
       verdict.text = fmt::format("{} and nothing else; most time in {} ({})",
-                                 base::counted(made, std::string(api) + " call"), name,
+                                 base::counted(made, std::string(api) + " call"),
+                                 name,
                                  base::format_ns(most.cpu_ns));
     else
-      verdict.text = fmt::format("{} of {}; most self time in {} ({})", base::counted(made, "call"),
-                                 base::counted(report.operators.size(), "operator"), name,
+      verdict.text = fmt::format("{} of {}; most self time in {} ({})",
+                                 base::counted(made, "call"),
+                                 base::counted(report.operators.size(), "operator"),
+                                 name,
                                  base::format_ns(most.exclusive_cpu_ns));
     return verdict;
   }
-  if (parts.empty()) return std::nullopt;
+  if (parts.empty())
+    return std::nullopt;
   if (parts.size() == 1 && report.total && report.total->copies > 0 && report.total->copy_ns > 0) {
     verdict.text =
         parts.front() + " of " + base::format_ns(report.total->copy_ns) + " and nothing else";
@@ -116,13 +125,17 @@ std::optional<model::Verdict> overview(const Case& known) {
 }
 
 /// Lines that a cure replaces: it says what they only suspect.
-constexpr std::string_view kReplacedByCure[] = {"waits_for_cpu", "launch_bound", "synchronization",
-                                                "copies",        "gpu_bound",    "idle_gpu"};
+constexpr std::string_view kReplacedByCure[] = {
+    "waits_for_cpu", "launch_bound", "synchronization", "copies", "gpu_bound", "idle_gpu"};
 /// Of what happens once: a note, unless nothing else is left.
 constexpr std::string_view kOnce[] = {"warm_up", "start_up", "outside_ranges", "compilation"};
 /// One rank that holds up the others: the cause of waits that a cure would only move.
 constexpr std::string_view kOfRanks[] = {
-    "slow_gpu", "slow_host", "slow_link", "uneven_work", "straggler",
+    "slow_gpu",
+    "slow_host",
+    "slow_link",
+    "uneven_work",
+    "straggler",
 };
 
 bool is_of(const model::Verdict& verdict, std::span<const std::string_view> kinds) {
@@ -133,7 +146,8 @@ bool is_of(const model::Verdict& verdict, std::span<const std::string_view> kind
 /// its saving is only what the named cause explains.
 double cost_of(const model::Verdict& verdict) {
   const auto late = verdict.evidence.find("holds_up_ns");
-  if (verdict.kind == "straggler" && late != verdict.evidence.end()) return late->second;
+  if (verdict.kind == "straggler" && late != verdict.evidence.end())
+    return late->second;
   return verdict.saves_ns.value_or(-1);
 }
 
@@ -156,15 +170,18 @@ bool is_made_of_session(const model::Verdict& verdict) {
 
 /// Where time goes is no cost that outweighs a start.
 bool costs_each_time(const model::Verdict& verdict) {
-  if (verdict.kind == "hot_region" || happens_once(verdict)) return false;
+  if (verdict.kind == "hot_region" || happens_once(verdict))
+    return false;
   return verdict.severity == model::Weight::kWarning;
 }
 
 /// The largest of them becomes the last note; the others go.
 void keep_one_of_once(std::vector<model::Verdict>& found) {
-  if (std::ranges::none_of(found, costs_each_time)) return;
+  if (std::ranges::none_of(found, costs_each_time))
+    return;
   const auto once = std::stable_partition(found.begin(), found.end(), std::not_fn(happens_once));
-  if (once == found.end()) return;
+  if (once == found.end())
+    return;
   const auto saves_less = [](const model::Verdict& a, const model::Verdict& b) {
     return a.saves_ns.value_or(0) < b.saves_ns.value_or(0);
   };
@@ -177,7 +194,8 @@ void keep_one_of_once(std::vector<model::Verdict>& found) {
 }
 
 void drop_replaced(std::vector<model::Verdict>& found) {
-  if (std::ranges::none_of(found, has_cure)) return;
+  if (std::ranges::none_of(found, has_cure))
+    return;
   const auto is_replaced = [](const auto& verdict) { return is_of(verdict, kReplacedByCure); };
   std::erase_if(found, is_replaced);
 }
@@ -188,7 +206,8 @@ void drop_savings_beyond(double run_ns, std::vector<model::Verdict>& found) {
   const bool any_cure = std::ranges::any_of(found, has_cure);
   double together_ns = 0;
   for (model::Verdict& verdict : found) {
-    if (!verdict.saves_ns) continue;
+    if (!verdict.saves_ns)
+      continue;
     const bool is_joint = !any_cure || names_a_cause(verdict);
     if (is_joint && together_ns + *verdict.saves_ns <= run_ns) {
       together_ns += *verdict.saves_ns;
@@ -202,8 +221,14 @@ void drop_savings_beyond(double run_ns, std::vector<model::Verdict>& found) {
 /// Does the kind say what would be gone if its advice were followed? Where time goes alone is no
 /// saving.
 bool claims_savings(const model::Verdict& verdict) {
-  constexpr std::string_view kWhere[] = {"hot_region", "gpu_bound", "idle_gpu", "cuda_calls",
-                                         "start_up",   "own_wait",  "deadlock", "own_function"};
+  constexpr std::string_view kWhere[] = {"hot_region",
+                                         "gpu_bound",
+                                         "idle_gpu",
+                                         "cuda_calls",
+                                         "start_up",
+                                         "own_wait",
+                                         "deadlock",
+                                         "own_function"};
   const auto has = [&](const char* evidence) { return verdict.evidence.contains(evidence); };
   if (verdict.kind == "dominant_kernel" && !has("memory_bound") && !has("compute_bound") &&
       !has("latency_bound") && !has("balanced"))
@@ -221,7 +246,8 @@ Case::Case(const model::Report& report, std::string_view named)
     const std::uint32_t parent = report.rows[row].parent;
     (parent == model::kNone ? top_ : children_[parent]).push_back(row);
   }
-  for (std::size_t row = 0; row < rows(); ++row) timeline_ |= region(row).wall.inclusive_ns > 0;
+  for (std::size_t row = 0; row < rows(); ++row)
+    timeline_ |= region(row).wall.inclusive_ns > 0;
   timeline_ |= report.total && report.total->busy_ns > 0;  // a file without ranges
   timeline_ &= report.run.duration_ns > 0;
   if (report.outside && report.run.duration_ns > 0)
@@ -232,7 +258,8 @@ Case::Case(const model::Report& report, std::string_view named)
   gpus_ = uuids.empty() || uuids.contains("") ? report.devices.size() : uuids.size();
   if (report.outside && report.total && !report.total->partial && !report.devices.empty()) {
     double busy = report.total->busy_ns;
-    if (report.unattributed) busy -= report.unattributed->busy_ns;
+    if (report.unattributed)
+      busy -= report.unattributed->busy_ns;
     if (busy >= 0)
       gpu_idle_ns_ = std::max(0.0, inside_ns_ - busy / static_cast<double>(report.devices.size()));
   }
@@ -268,7 +295,8 @@ std::optional<double> Case::gpu_busy_share() const {
 std::string Case::largest_kernel(std::size_t row) const {
   const std::uint32_t id = report_.rows[row].members.front();
   const auto& gpu = report_.regions[id].gpu;
-  if (!gpu || gpu->top_kernels.empty() || !(gpu->top_kernels.front().share > 0)) return {};
+  if (!gpu || gpu->top_kernels.empty() || !(gpu->top_kernels.front().share > 0))
+    return {};
   const model::KernelRow& kernel = gpu->top_kernels.front();
   const std::string& name = kernel.label.empty() ? kernel.short_name : kernel.label;
   return base::elide(base::printable(name), 48) + ", " + share_text(kernel.share);
@@ -286,7 +314,8 @@ double Case::side_by_side(std::size_t row) const {
 
 double Case::threads_at_once(std::size_t row) const {
   const auto& across = region(row).across;
-  if (!across || across->of_threads) return side_by_side(row);
+  if (!across || across->of_threads)
+    return side_by_side(row);
   const double open = across->mean_ns * static_cast<double>(across->parts);
   return open > 0 ? std::max(1.0, region(row).wall.inclusive_ns / open) : 1;
 }
@@ -298,7 +327,8 @@ double Case::gpus_side_by_side(std::size_t row) const {
 std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& saves,
                                      std::size_t most) const {
   std::vector<double> of(rows());
-  for (std::size_t row = 0; row < rows(); ++row) of[row] = saves(row);
+  for (std::size_t row = 0; row < rows(); ++row)
+    of[row] = saves(row);
   // A row represents its branch, unless one child holds most of it; one that finds nothing hands on
   // to its children. Ranges of a library lie beside the program's, which say more: they count where
   // there are no others.
@@ -306,43 +336,52 @@ std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& s
   const auto of_library = [&](std::size_t row) {
     return model::is_library_domain(region(row).domain);
   };
-  if (!std::all_of(top_.begin(), top_.end(), of_library)) std::erase_if(pending, of_library);
+  if (!std::all_of(top_.begin(), top_.end(), of_library))
+    std::erase_if(pending, of_library);
   while (!pending.empty()) {
     const std::size_t row = pending.back();
     pending.pop_back();
-    const auto deeper = std::find_if(
-        children_[row].begin(), children_[row].end(),
-        [&](std::size_t child) { return of[child] >= kOneChild * of[row] && of[child] > 0; });
+    const auto deeper =
+        std::find_if(children_[row].begin(), children_[row].end(), [&](std::size_t child) {
+          return of[child] >= kOneChild * of[row] && of[child] > 0;
+        });
     if (of[row] <= 0 || deeper != children_[row].end())
       pending.insert(pending.end(), children_[row].begin(), children_[row].end());
     else
       found.push_back(row);
   }
-  std::sort(found.begin(), found.end(),
-            [&](std::size_t a, std::size_t b) { return of[a] != of[b] ? of[a] > of[b] : a < b; });
+  std::sort(found.begin(), found.end(), [&](std::size_t a, std::size_t b) {
+    return of[a] != of[b] ? of[a] > of[b] : a < b;
+  });
   // Start/end ranges lie around others: the one that a thread was in tells more.
   double nested = 0;
   for (const std::size_t row : found)
-    if (region(row).kind == model::RangeKind::kPushPop) nested = std::max(nested, of[row]);
+    if (region(row).kind == model::RangeKind::kPushPop)
+      nested = std::max(nested, of[row]);
   std::erase_if(found, [&](std::size_t row) {
     return region(row).kind == model::RangeKind::kStartEnd && nested >= kOneChild * of[row];
   });
-  if (found.size() > most) found.resize(most);
+  if (found.size() > most)
+    found.resize(most);
   return found;
 }
 
-model::Verdict Case::about_run(std::string_view kind, std::string text,
+model::Verdict Case::about_run(std::string_view kind,
+                               std::string text,
                                std::optional<double> saves_ns) const {
   model::Verdict verdict;
   verdict.kind = kind;
   verdict.text = std::move(text);
   verdict.severity = model::Weight::kWarning;
   verdict.saves_ns = saves_ns && whole_ns_ > 0 ? std::min(*saves_ns, whole_ns_) : saves_ns;
-  if (saves_ns && whole_ns_ > 0) verdict.saves_share = *verdict.saves_ns / whole_ns_;
+  if (saves_ns && whole_ns_ > 0)
+    verdict.saves_share = *verdict.saves_ns / whole_ns_;
   return verdict;
 }
 
-model::Verdict Case::about(std::string_view kind, std::size_t row, std::string text,
+model::Verdict Case::about(std::string_view kind,
+                           std::size_t row,
+                           std::string text,
                            std::optional<double> saves_ns) const {
   model::Verdict verdict = about_run(kind, std::move(text), saves_ns);
   // A module's name has the modules around it: "decode step > model.layers.#.mlp (LlamaMLP)".
@@ -352,7 +391,8 @@ model::Verdict Case::about(std::string_view kind, std::size_t row, std::string t
         path[i].starts_with(path[i - 1].substr(0, type) + "."))
       path.erase(path.begin() + static_cast<std::ptrdiff_t>(i) - 1);
   verdict.path = model::path_text(region(row).domain, path);
-  if (region(row).kind == model::RangeKind::kStartEnd) verdict.path += model::kStartEndMark;
+  if (region(row).kind == model::RangeKind::kStartEnd)
+    verdict.path += model::kStartEndMark;
   if (report_.rows[row].siblings > 1)
     verdict.path += fmt::format(" x{}", report_.rows[row].siblings);
   verdict.region = report_.rows[row].members.front();
@@ -360,13 +400,15 @@ model::Verdict Case::about(std::string_view kind, std::size_t row, std::string t
 }
 
 std::string Case::profile_again(std::string_view options) const {
-  if (report_.run.command.empty()) return {};
+  if (report_.run.command.empty())
+    return {};
   return "rangescope profile " + std::string(options) + " -- " +
          base::shell_quote(report_.run.command);
 }
 
 std::string Case::measure_again(std::string_view metrics, const model::Region* region) const {
-  if (model::is_program(report_)) return {};
+  if (model::is_program(report_))
+    return {};
   const model::Region* range = nullptr;
   for (const model::Region& root : report_.regions) {
     if (root.process || root.path.size() != 1 || root.module ||
@@ -387,14 +429,16 @@ std::string Case::measure_again(std::string_view metrics, const model::Region* r
 }
 
 std::string Case::show(std::string_view options) const {
-  if (named_.empty()) return {};
+  if (named_.empty())
+    return {};
   return "rangescope report " + base::shell_quote(named_) + " " + std::string(options);
 }
 
 void Case::blame(std::uint32_t rank, model::Verdict& verdict) const {
   verdict.evidence["rank"] = rank;
   for (std::uint32_t p = 0; p < report_.processes.size() && !verdict.process; ++p)
-    if (report_.processes[p].rank == rank && report_.processes[p].ranges > 0) verdict.process = p;
+    if (report_.processes[p].rank == rank && report_.processes[p].ranges > 0)
+      verdict.process = p;
   verdict.next = show("--per-rank");
 }
 
@@ -404,7 +448,8 @@ void Case::show_page(model::Verdict& verdict) const {
 }
 
 std::string Case::details_of(std::string_view kernel) const {
-  if (named_.find(".ncu-rep") == std::string::npos || kernel.empty()) return {};
+  if (named_.find(".ncu-rep") == std::string::npos || kernel.empty())
+    return {};
   return "ncu --import " + base::shell_quote(named_) + " -k " + base::shell_quote(kernel);
 }
 
@@ -417,7 +462,8 @@ static bool holds_memory_alone(const model::Report& report) {
 static void keep_note(std::string_view kind, std::size_t place, std::span<model::Verdict> found) {
   const auto left_out = found.subspan(kMostVerdicts);
   const auto note = std::ranges::find(left_out, kind, &model::Verdict::kind);
-  if (note != left_out.end()) std::swap(*note, found[place]);
+  if (note != left_out.end())
+    std::swap(*note, found[place]);
 }
 
 void judge(model::Report& report, std::string_view named) {
@@ -427,22 +473,24 @@ void judge(model::Report& report, std::string_view named) {
   if (holds_memory_alone(report)) {
     find_memory(known, found);
   } else {
-    for (Rule* const find : kRules) find(known, found);
+    for (Rule* const find : kRules)
+      find(known, found);
     find_memory(known, found);
   }
   drop_replaced(found);
   keep_one_of_once(found);
   if (found.empty())
-    if (auto plain = overview(known)) found.push_back(std::move(*plain));
+    if (auto plain = overview(known))
+      found.push_back(std::move(*plain));
   // By what they come to, before those that say where time goes alone lose it.
-  std::stable_sort(found.begin(), found.end(),
-                   [](const model::Verdict& a, const model::Verdict& b) {
-                     const auto weight = [](const model::Verdict& one) {
-                       return std::tuple(one.kind == kHung, one.severity, is_of(one, kOfRanks),
-                                         has_cure(one), cost_of(one));
-                     };
-                     return weight(a) > weight(b);
-                   });
+  std::stable_sort(
+      found.begin(), found.end(), [](const model::Verdict& a, const model::Verdict& b) {
+        const auto weight = [](const model::Verdict& one) {
+          return std::tuple(
+              one.kind == kHung, one.severity, is_of(one, kOfRanks), has_cure(one), cost_of(one));
+        };
+        return weight(a) > weight(b);
+      });
   if (found.size() > kMostVerdicts) {
     // Where the model's time and memory go is shown in addition to what costs them.
     keep_note("modules", kMostVerdicts - 1, found);
@@ -450,8 +498,10 @@ void judge(model::Report& report, std::string_view named) {
     found.resize(kMostVerdicts);
   }
   for (model::Verdict& verdict : found)
-    if (!claims_savings(verdict)) verdict.saves_ns.reset(), verdict.saves_share.reset();
-  if (known.has_timeline()) drop_savings_beyond(report.run.duration_ns, found);
+    if (!claims_savings(verdict))
+      verdict.saves_ns.reset(), verdict.saves_share.reset();
+  if (known.has_timeline())
+    drop_savings_beyond(report.run.duration_ns, found);
   report.verdict = std::move(found);
 }
 

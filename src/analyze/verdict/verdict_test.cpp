@@ -19,7 +19,8 @@ model::Report measured(double memory, double compute, std::string_view kind = {}
   report.regions[0].metrics["sm_throughput"] = {compute, "ratio", compute, compute, 1, "cupti", {}};
   add_bounds(report, nullptr);
   finish_rows(report);
-  if (!kind.empty()) report.regions[0].bound->kind = kind;
+  if (!kind.empty())
+    report.regions[0].bound->kind = kind;
   judge(report);
   return report;
 }
@@ -39,9 +40,10 @@ TEST(Bounds, MemoryIsTheLevelNearestToItsPeak) {
   Program b;
   b.loop("step", 4, 10 * kMs, 1, 9 * kMs);
   model::Report report = b.report();
-  for (const auto& [name, value] :
-       {std::pair("dram_throughput", 0.3), std::pair("l2_throughput", 0.4),
-        std::pair("l1_throughput", 0.93), std::pair("sm_throughput", 0.2)})
+  for (const auto& [name, value] : {std::pair("dram_throughput", 0.3),
+                                    std::pair("l2_throughput", 0.4),
+                                    std::pair("l1_throughput", 0.93),
+                                    std::pair("sm_throughput", 0.2)})
     report.regions[0].metrics[name] = {value, "ratio", value, value, 1, "ncu", {}};
   add_bounds(report, nullptr);
   finish_rows(report);
@@ -73,8 +75,12 @@ TEST(Bounds, WithoutCountersAFullGpuIsSaidAndNothingGuessed) {
   Program load;
   load.loop("load", 4, 10 * kMs);
   for (std::int64_t at = 0; at < 40 * kMs; at += 10 * kMs)
-    load.copy(load.launch(load.t, at, at + kUs, model::LaunchKind::kCopy), at, at + 9 * kMs, 4096,
-              model::CopyKind::kHostToDevice, load.gpu);
+    load.copy(load.launch(load.t, at, at + kUs, model::LaunchKind::kCopy),
+              at,
+              at + 9 * kMs,
+              4096,
+              model::CopyKind::kHostToDevice,
+              load.gpu);
   EXPECT_FALSE(has(load.verdict(), "gpu_bound")) << "copies are judged by themselves";
 }
 
@@ -144,10 +150,12 @@ TEST(WarmUp, IsNoneWhereItComesAgainInEveryStep) {
 
 TEST(Uneven, Occurrences) {
   Program b;
-  for (int i = 0; i < 20; ++i) b.loop("step", 1, i % 5 == 4 ? 10 * kMs : kMs);
+  for (int i = 0; i < 20; ++i)
+    b.loop("step", 1, i % 5 == 4 ? 10 * kMs : kMs);
   EXPECT_NEAR(*of(b.verdict(), "uneven_occurrences").saves_ns, 36 * kMs, 1);
   EXPECT_FALSE(has(Program().loop("step", 20, kMs).verdict(), "uneven_occurrences"));
-  for (model::Range& range : b.session.ranges) range.domain = 1;
+  for (model::Range& range : b.session.ranges)
+    range.domain = 1;
   b.session.domains.push_back({b.session.strings.intern("python")});
   EXPECT_FALSE(has(b.verdict(), "uneven_occurrences"))
       << "calls of one function differ in their work";
@@ -156,14 +164,16 @@ TEST(Uneven, Occurrences) {
 TEST(Uneven, SaysThatWarmUpsAreNotCounted) {
   Program b;
   b.loop("step", 1, 100 * kMs);
-  for (int i = 0; i < 20; ++i) b.loop("step", 1, i % 5 == 4 ? 10 * kMs : kMs);
+  for (int i = 0; i < 20; ++i)
+    b.loop("step", 1, i % 5 == 4 ? 10 * kMs : kMs);
   EXPECT_EQ(of(b.verdict(), "uneven_occurrences").text,
             "jitter: median 1.000 ms, p95 10.00 ms, max 10.00 ms of 20 instances in steady state");
 }
 
 TEST(Verdict, OccurrencesInOneAnotherAreNoWarmUpAndNotUneven) {  // recursion below kDeepest
   Program b;
-  for (int i = 0; i < 1000; ++i) b.range(b.t, "f", i * kMs, (2000 - i) * kMs);
+  for (int i = 0; i < 1000; ++i)
+    b.range(b.t, "f", i * kMs, (2000 - i) * kMs);
   b.session.end_ns = 2000 * kMs;
   for (const model::Verdict& one : b.verdict()) {
     EXPECT_NE(one.kind, "warm_up");
@@ -199,7 +209,8 @@ TEST(Uneven, ProcessesAndThreads) {
 
 TEST(Uneven, ThreadsOfAProcessThatWorkAtOnceAreNoLongerTime) {
   Program b;
-  for (std::uint32_t i = 0; i < 6; ++i) b.range(b.thread(b.p, 10 + i), "job", 0, 200 * kMs);
+  for (std::uint32_t i = 0; i < 6; ++i)
+    b.range(b.thread(b.p, 10 + i), "job", 0, 200 * kMs);
   for (std::uint32_t i = 0; i < 2; ++i)
     b.range(b.thread(b.process(20 + i), 20 + i), "job", 0, 200 * kMs);
   EXPECT_FALSE(has(b.verdict(), "uneven_processes"));
@@ -242,7 +253,8 @@ TEST(ClockLimited, WhereClocksWereHeldDown) {
     model::Report made = Program().loop("step", 20, 10 * kMs, 2, 4 * kMs).report();
     model::Metric metric;
     metric.value = share;
-    for (model::Region& region : made.regions) region.metrics["clock_limited"] = metric;
+    for (model::Region& region : made.regions)
+      region.metrics["clock_limited"] = metric;
     judge(made);
     EXPECT_EQ(has(made.verdict, "clock_limited"), share > 0.1);
     if (share > 0.1) {
@@ -284,7 +296,8 @@ TEST(SlowGpu, WithItsClockBesideTheOthers) {
     ASSERT_EQ(has(report.verdict, "slow_gpu"), longer > 1.1) << longer;
     EXPECT_NEAR(report.ranks[1].work.kernel_pace, longer, 1e-6);
     EXPECT_EQ(report.ranks[1].card, "GPU-1");
-    if (longer < 1.1) continue;
+    if (longer < 1.1)
+      continue;
     const model::Verdict& one = of(report.verdict, "slow_gpu");
     EXPECT_NEAR(one.evidence.at("sm_clock_hz"), 1.2e9, 1e3);
     EXPECT_NEAR(one.evidence.at("sm_clock_hz_of_others"), 1.7e9, 1e3);
@@ -308,8 +321,11 @@ TEST(Outside, NamesTheCommandThatRanMeanwhile) {
   outside.before_ns = 500 * kMs;
   outside.after_ns = 1000 * kMs;
   report.outside = outside;
-  const auto add = [](std::vector<model::ReportProcess>& list, std::uint32_t pid, const char* name,
-                      double start_ms, double end_ms) {
+  const auto add = [](std::vector<model::ReportProcess>& list,
+                      std::uint32_t pid,
+                      const char* name,
+                      double start_ms,
+                      double end_ms) {
     model::ReportProcess& process = list.emplace_back();
     process.pid = pid;
     process.parent_pid = 1;
@@ -342,7 +358,8 @@ TEST(Outside, WhatLiesOutsideEveryRange) {
   EXPECT_FALSE(has(Program().pause(kMs).loop("step", 5, 10 * kMs).verdict(), "outside_ranges"));
   // Ranges around launches alone: the GPU works between them, and nothing there could be saved.
   Program busy;
-  for (int i = 0; i < 5; ++i) busy.loop("launch", 1, kMs, 1, 20 * kMs).pause(19 * kMs);
+  for (int i = 0; i < 5; ++i)
+    busy.loop("launch", 1, kMs, 1, 20 * kMs).pause(19 * kMs);
   EXPECT_FALSE(has(busy.verdict(), "outside_ranges"));
 }
 
@@ -445,8 +462,8 @@ TEST(HotRegion, AThreadForEachRequestIsAsHotAsOneForAll) {
     std::int64_t end = 0;
     for (std::int64_t i = 0; i < 100; ++i) {
       const std::int64_t at = i / threads_at_once * 10 * kMs;
-      b.range(b.thread(b.p, static_cast<std::uint32_t>(100 + i)), "request", at,
-              end = at + 10 * kMs);
+      b.range(
+          b.thread(b.p, static_cast<std::uint32_t>(100 + i)), "request", at, end = at + 10 * kMs);
     }
     b.range(b.t, "shutdown", end, end + 150 * kMs);
     return b.verdict();
@@ -499,9 +516,10 @@ TEST(Bounds, LatencyNamesTheStall) {
   Program b;
   b.loop("step", 4, 10 * kMs, 1, 9 * kMs);
   model::Report report = b.report();
-  for (const auto& [name, value] :
-       {std::pair("dram_throughput", 0.3), std::pair("sm_throughput", 0.2),
-        std::pair("stall_wait", 1.5), std::pair("stall_long_scoreboard", 4.5)})
+  for (const auto& [name, value] : {std::pair("dram_throughput", 0.3),
+                                    std::pair("sm_throughput", 0.2),
+                                    std::pair("stall_wait", 1.5),
+                                    std::pair("stall_long_scoreboard", 4.5)})
     report.regions[0].metrics[name] = {value, "", value, value, 1, "cupti", {}};
   add_bounds(report, nullptr);
   finish_rows(report);
@@ -532,14 +550,16 @@ TEST(Profiler, WhatIsTooShortHasTheCountAndMedianOfTheTable) {
   const model::Verdict& one = of(report.verdict, "too_short");
   EXPECT_EQ(one.text,
             "too short to measure: median 6 ns of 1,000 instances, about the profiler's own cost");
-  EXPECT_EQ(one.evidence, (std::map<std::string, double>{
-                              {"recording_ns", 74000}, {"wall_ns", 6000}, {"wall_ns.median", 6}}));
+  EXPECT_EQ(one.evidence,
+            (std::map<std::string, double>{
+                {"recording_ns", 74000}, {"wall_ns", 6000}, {"wall_ns.median", 6}}));
 }
 
 TEST(Profiler, RangesOfALibraryAreTooShortForNobody) {
   Program b;
   b.loop("step", 1, kMs);
-  for (int i = 0; i < 10'000; ++i) b.range(b.t, "MPI_Test", i * 100, i * 100 + 40, "MPI");
+  for (int i = 0; i < 10'000; ++i)
+    b.range(b.t, "MPI_Test", i * 100, i * 100 + 40, "MPI");
   EXPECT_FALSE(has(b.verdict(), "too_short"));
 }
 
@@ -625,7 +645,8 @@ TEST(Modules, HaveTheirLimit) {
   EXPECT_EQ(
       of(report.verdict, "modules").text,
       "60 % of the kernel time of decode step, memory-bound (memory 71 %, compute 9.0 % of peak)");
-  for (model::Region& region : report.regions) region.bound.reset();
+  for (model::Region& region : report.regions)
+    region.bound.reset();
   finish_rows(report);
   judge(report);
   EXPECT_EQ(of(report.verdict, "modules").text,

@@ -26,7 +26,8 @@ std::vector<Id> operations_that(const Graph& graph, Kind kind, Fits fits) {
   std::vector<Id> found;
   for (Id id = 0; id < graph.size(); ++id) {
     const replay::Operation& operation = graph.operations[id];
-    if (operation.kind == kind && fits(operation)) found.push_back(id);
+    if (operation.kind == kind && fits(operation))
+      found.push_back(id);
   }
   return found;
 }
@@ -39,14 +40,18 @@ Graph scaled_or_removed(const Graph& graph, std::span<const Id> operations, doub
 /// "480 kernel executions, 12 ms"
 std::string subject_text(const Graph& graph, std::span<const Id> operations, const char* noun) {
   double total_ns = 0;
-  for (const Id id : operations) total_ns += static_cast<double>(graph.operations[id].duration_ns);
+  for (const Id id : operations)
+    total_ns += static_cast<double>(graph.operations[id].duration_ns);
   return base::counted(operations.size(), noun) + ", " + base::format_ns(total_ns);
 }
 
-tl::unexpected<base::Error> nothing_to_change(const WhatIfRule& rule, std::string what,
+tl::unexpected<base::Error> nothing_to_change(const WhatIfRule& rule,
+                                              std::string what,
                                               std::string hint) {
-  return base::fail(base::Code::kNothingCaptured, std::move(what),
-                    "--what-if '" + base::printable(rule.written) + "'", std::move(hint));
+  return base::fail(base::Code::kNothingCaptured,
+                    std::move(what),
+                    "--what-if '" + base::printable(rule.written) + "'",
+                    std::move(hint));
 }
 
 /// The failure of a selection, located.
@@ -57,13 +62,15 @@ tl::unexpected<base::Error> not_selected(const WhatIfRule& rule, base::Result<T>
 
 // ---- Kernels
 
-base::Result<SupposedEffect> effect_on_kernels(const WhatIfRule& rule, const Regions& regions,
+base::Result<SupposedEffect> effect_on_kernels(const WhatIfRule& rule,
+                                               const Regions& regions,
                                                const Graph& graph) {
   Options chosen;
   chosen.kernels.include = rule.kernels;
   std::vector<std::string> notes;  // of the two ways to read a name only one has to match
   auto names = select_kernels(regions.session, chosen, notes);
-  if (!names) return not_selected(rule, std::move(names));
+  if (!names)
+    return not_selected(rule, std::move(names));
   const model::Session& session = regions.session;
   const auto kernels_in = [&session, names = std::move(*names)](const Graph& in) {
     return operations_that(in, Kind::kKernel, [&](const replay::Operation& kernel) {
@@ -95,10 +102,12 @@ std::vector<std::set<Id>> copies_to_gpu(const Graph& graph, const model::Session
     if (operation.kind != Kind::kCopy || !is_to_gpu(session.copies[operation.source].kind))
       continue;
     const Id call = replay::launch_of(graph, id);
-    if (call != model::kNone) by_thread[graph.operations[call].lane].insert(operation.source);
+    if (call != model::kNone)
+      by_thread[graph.operations[call].lane].insert(operation.source);
   }
   std::vector<std::set<Id>> groups;
-  for (auto& [thread, group] : by_thread) groups.push_back(std::move(group));
+  for (auto& [thread, group] : by_thread)
+    groups.push_back(std::move(group));
   return groups;
 }
 
@@ -109,8 +118,10 @@ std::vector<Id> operations_of(const Graph& graph, const std::set<Id>& copies) {
 }
 
 double value_at(const model::MeasuredValue& value, End end) {
-  if (end == End::kLow) return value.low;
-  if (end == End::kHigh) return value.high;
+  if (end == End::kLow)
+    return value.low;
+  if (end == End::kHigh)
+    return value.high;
   return value.expected;
 }
 
@@ -125,8 +136,10 @@ Graph overlapped(Graph graph, const model::Session& session, double bytes_per_s)
   return graph;
 }
 
-base::Result<SupposedEffect> effect_on_copies(const WhatIfRule& rule, const Regions& regions,
-                                              const Graph& graph, const ChangeCosts& costs) {
+base::Result<SupposedEffect> effect_on_copies(const WhatIfRule& rule,
+                                              const Regions& regions,
+                                              const Graph& graph,
+                                              const ChangeCosts& costs) {
   const model::Session& session = regions.session;
   SupposedEffect effect;
   if (rule.action == Action::kScale) {
@@ -134,7 +147,8 @@ base::Result<SupposedEffect> effect_on_copies(const WhatIfRule& rule, const Regi
       return operations_that(in, Kind::kCopy, [](const auto&) { return true; });
     };
     const std::vector<Id> copies = all(graph);
-    if (copies.empty()) return nothing_to_change(rule, "no copy was recorded", {});
+    if (copies.empty())
+      return nothing_to_change(rule, "no copy was recorded", {});
     effect.subject = subject_text(graph, copies, "copy");
     effect.apply = [all, factor = rule.factor](const Graph& in, End) {
       return scaled_or_removed(in, all(in), factor);
@@ -147,7 +161,8 @@ base::Result<SupposedEffect> effect_on_copies(const WhatIfRule& rule, const Regi
     to_gpu.insert(to_gpu.end(), copies.begin(), copies.end());
   }
   if (to_gpu.empty())
-    return nothing_to_change(rule, "no copy to the GPU was recorded",
+    return nothing_to_change(rule,
+                             "no copy to the GPU was recorded",
                              "Copies back from the GPU and on it cannot run ahead of the work.");
   effect.subject = subject_text(graph, to_gpu, "copy") + " to the GPU";
   effect.apply = [&session, costs](const Graph& in, End end) {
@@ -176,14 +191,17 @@ base::Result<std::vector<Span>> named_spans(const WhatIfRule& rule, const Region
   chosen.ranges.include = rule.ranges;
   std::vector<std::string> notes;
   auto nodes = select_nodes(regions.tree, regions.session, chosen, notes);
-  if (!nodes) return not_selected(rule, std::move(nodes));
+  if (!nodes)
+    return not_selected(rule, std::move(nodes));
   std::vector<std::uint32_t> cells;
   for (std::uint32_t cell = 0; cell < regions.tree.cells.size(); ++cell) {
     const std::uint32_t node = regions.tree.cells[cell].node;
-    if ((*nodes)[node] != 0 && is_named_itself(rule, regions, node)) cells.push_back(cell);
+    if ((*nodes)[node] != 0 && is_named_itself(rule, regions, node))
+      cells.push_back(cell);
   }
   std::vector<Span> spans = spans_of(regions, cells);
-  if (spans.empty()) return nothing_to_change(rule, "no instance of these ranges ended", {});
+  if (spans.empty())
+    return nothing_to_change(rule, "no instance of these ranges ended", {});
   return spans;
 }
 
@@ -226,10 +244,12 @@ class GraphRanges {
     const auto first = tree.node_begin[node], last = tree.node_begin[node + 1];
     const std::vector<Span> instances =
         spans_of(regions_, std::span(tree.node_cells).subspan(first, last - first));
-    if (instances.size() < 2) return false;
+    if (instances.size() < 2)
+      return false;
     const std::vector<bool> can_be = replay::can_be_graphs(graph_, replay::captures_of(instances));
     const auto capturable = static_cast<std::size_t>(std::ranges::count(can_be, true));
-    if (2 * capturable <= instances.size()) return false;
+    if (2 * capturable <= instances.size())
+      return false;
     spans_.insert(spans_.end(), instances.begin(), instances.end());
     return true;
   }
@@ -249,8 +269,10 @@ replay::GraphCost graph_cost(const Graph& graph, const ChangeCosts& costs, End e
   return cost;
 }
 
-base::Result<SupposedEffect> effect_on_launches(const WhatIfRule& rule, const Regions& regions,
-                                                const Graph& graph, const ChangeCosts& costs) {
+base::Result<SupposedEffect> effect_on_launches(const WhatIfRule& rule,
+                                                const Regions& regions,
+                                                const Graph& graph,
+                                                const ChangeCosts& costs) {
   std::vector<Span> spans;
   if (rule.ranges.empty()) {
     spans = GraphRanges(regions, graph).spans();
@@ -276,22 +298,26 @@ base::Result<SupposedEffect> effect_on_launches(const WhatIfRule& rule, const Re
 
 // ---- Ranks
 
-base::Result<SupposedEffect> effect_on_rank(const WhatIfRule& rule, const Regions& regions,
+base::Result<SupposedEffect> effect_on_rank(const WhatIfRule& rule,
+                                            const Regions& regions,
                                             const Graph& graph) {
   const auto& processes = regions.session.processes;
   const auto process = std::ranges::find(processes, rule.rank, &model::Process::rank);
   if (process == processes.end())
-    return nothing_to_change(rule, "rank " + std::to_string(rule.rank) + " was not recorded",
+    return nothing_to_change(rule,
+                             "rank " + std::to_string(rule.rank) + " was not recorded",
                              "Name a job, or the runs of several of its ranks.");
   const bool knows_collectives =
       std::ranges::find(graph.operations, Kind::kArrival, &replay::Operation::kind) !=
       graph.operations.end();
   if (!knows_collectives)
-    return nothing_to_change(rule, "no collective on GPUs of several ranks was recorded",
+    return nothing_to_change(rule,
+                             "no collective on GPUs of several ranks was recorded",
                              "Without one no rank waits for another.");
   const auto id = static_cast<Id>(process - processes.begin());
   double factor = rule.factor;
-  if (rule.action == Action::kMean) factor = replay::factor_to_mean(graph, id);
+  if (rule.action == Action::kMean)
+    factor = replay::factor_to_mean(graph, id);
   SupposedEffect effect;
   effect.subject = "outside of collectives " + base::format_share(factor) + " of its time";
   effect.apply = [id, factor](const Graph& in, End) {
@@ -307,15 +333,18 @@ std::vector<Span> spans_of(const Regions& regions, std::span<const std::uint32_t
   for (const std::uint32_t cell : cells) {
     for (const std::uint32_t occurrence : regions.by_cell.of(cell)) {
       const model::Range* range = closed_range(regions.session, regions.tree, occurrence);
-      if (range == nullptr || is_beside_program(regions.session, *range)) continue;
+      if (range == nullptr || is_beside_program(regions.session, *range))
+        continue;
       spans.push_back({range->thread, range->start_ns, range->end_ns});
     }
   }
   return spans;
 }
 
-base::Result<SupposedEffect> effect_of(const WhatIfRule& rule, const Regions& regions,
-                                       const Graph& graph, const ChangeCosts& costs) {
+base::Result<SupposedEffect> effect_of(const WhatIfRule& rule,
+                                       const Regions& regions,
+                                       const Graph& graph,
+                                       const ChangeCosts& costs) {
   switch (rule.target) {
     case Target::kKernels: return effect_on_kernels(rule, regions, graph);
     case Target::kCopies: return effect_on_copies(rule, regions, graph, costs);

@@ -30,7 +30,8 @@ struct ChangeCosts {
 };
 
 /// `graph`: of the session. kNothingCaptured where it has nothing that the rule names.
-[[nodiscard]] base::Result<SupposedEffect> effect_of(const WhatIfRule& rule, const Regions& regions,
+[[nodiscard]] base::Result<SupposedEffect> effect_of(const WhatIfRule& rule,
+                                                     const Regions& regions,
                                                      const replay::Graph& graph,
                                                      const ChangeCosts& costs);
 

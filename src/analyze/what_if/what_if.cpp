@@ -32,9 +32,11 @@ std::vector<replay::CollectiveKernels> collective_kernels(const model::Session& 
     for (const std::uint32_t index : joined.calls) {
       const CollectiveCall& call = calls.calls[index];
       const auto kernel = kernel_at.find({call.stream, call.start_ns});
-      if (kernel != kernel_at.end()) kernels.push_back(kernel->second);
+      if (kernel != kernel_at.end())
+        kernels.push_back(kernel->second);
     }
-    if (kernels.size() > 1) collectives.push_back(std::move(kernels));
+    if (kernels.size() > 1)
+      collectives.push_back(std::move(kernels));
   }
   return collectives;
 }
@@ -43,15 +45,18 @@ std::vector<replay::CollectiveKernels> collective_kernels(const model::Session& 
 constexpr replay::Parameter kEnds{0, -1, 1};
 
 End end_of(double parameter) {
-  if (parameter < 0) return End::kLow;
-  if (parameter > 0) return End::kHigh;
+  if (parameter < 0)
+    return End::kLow;
+  if (parameter > 0)
+    return End::kHigh;
   return End::kExpected;
 }
 
 replay::Change all_of(const std::vector<SupposedEffect>& effects) {
   return [&effects](const Graph& graph, double parameter) {
     Graph changed = graph;
-    for (const SupposedEffect& effect : effects) changed = effect.apply(changed, end_of(parameter));
+    for (const SupposedEffect& effect : effects)
+      changed = effect.apply(changed, end_of(parameter));
     return changed;
   };
 }
@@ -63,7 +68,8 @@ PredictedTime predicted_time(double now_ns, double fixed_ns, const Prediction& p
   time.replay_error = prediction.replay_error;
   time.is_bound = prediction.is_bound;
   double ns_per_replayed_ns = 0;
-  if (prediction.before_ns > 0) ns_per_replayed_ns = (now_ns - fixed_ns) / prediction.before_ns;
+  if (prediction.before_ns > 0)
+    ns_per_replayed_ns = (now_ns - fixed_ns) / prediction.before_ns;
   time.after_ns = fixed_ns + prediction.after_ns * ns_per_replayed_ns;
   time.after_low_ns = fixed_ns + prediction.after_low_ns * ns_per_replayed_ns;
   time.after_high_ns = fixed_ns + prediction.after_high_ns * ns_per_replayed_ns;
@@ -75,7 +81,8 @@ double unlisted_ns(const Tree& tree, std::span<const std::uint32_t> cells) {
   double sum_ns = 0;
   for (const std::uint32_t cell : cells) {
     const UnlistedOfCell* unlisted = tree.unlisted(cell);
-    if (unlisted != nullptr) sum_ns += static_cast<double>(unlisted->wall.moments.sum);
+    if (unlisted != nullptr)
+      sum_ns += static_cast<double>(unlisted->wall.moments.sum);
   }
   return sum_ns;
 }
@@ -111,7 +118,8 @@ void add_to_rows(const std::string& source, Report& report) {
   for (const model::PredictedRegion& predicted : report.what_if->regions)
     time_of[predicted.region] = &predicted.time;
   for (model::TableRow& row : report.rows) {
-    if (!row.merged) continue;
+    if (!row.merged)
+      continue;
     PredictedTime sum;
     bool is_complete = true;
     for (const std::uint32_t member : row.members) {
@@ -125,7 +133,8 @@ void add_to_rows(const std::string& source, Report& report) {
       sum.after_low_ns += time->after_low_ns;
       sum.after_high_ns += time->after_high_ns;
     }
-    if (is_complete) add_metrics(sum, source, *row.merged);
+    if (is_complete)
+      add_metrics(sum, source, *row.merged);
   }
 }
 
@@ -133,15 +142,18 @@ void add_to_rows(const std::string& source, Report& report) {
 
 base::Result<void> add_what_if(const Regions& regions, const Reference& reference, Report& report) {
   const auto rules = TRY(parse_what_if(regions.options.what_if));
-  if (rules.empty()) return {};
+  if (rules.empty())
+    return {};
   const model::Session& session = regions.session;
   if (session.launches.empty() || !model::ran_on_gpu(session))
     return base::fail(base::Code::kNothingCaptured,
                       "nothing can be predicted: the recording has no CUDA calls with GPU work",
-                      "--what-if", "Name a recording of rangescope profile, nsys or PyTorch.");
+                      "--what-if",
+                      "Name a recording of rangescope profile, nsys or PyTorch.");
 
   std::vector<replay::CollectiveKernels> collectives;
-  if (report.ranks.size() > 1) collectives = collective_kernels(session);
+  if (report.ranks.size() > 1)
+    collectives = collective_kernels(session);
   const auto tracing_ns = static_cast<std::int64_t>(reference.replay_costs.tracing_ns.expected);
   const replay::Predictor predictor(replay::graph_of(session, collectives), tracing_ns);
   const ChangeCosts costs{reference.replay_costs,
@@ -164,7 +176,8 @@ base::Result<void> add_what_if(const Regions& regions, const Reference& referenc
   const std::string source =
       "predicted: --what-if " + base::join(regions.options.what_if, " --what-if ");
   for (std::uint32_t id = 0; id < regions.keys.size(); ++id) {
-    if (instances[id].empty()) continue;
+    if (instances[id].empty())
+      continue;
     model::Region& region = report.regions[id];
     const double fixed_ns = unlisted_ns(regions.tree, regions.cells(id));
     const PredictedTime time =

@@ -16,7 +16,8 @@ namespace rangescope::analyze {
 /// Fills Report::what_if and the metrics of regions and rows. Nothing where nothing is asked for.
 /// kUsage as parse_what_if(); kNothingCaptured, with the nearest names, for a change of what the
 /// recording does not have.
-[[nodiscard]] base::Result<void> add_what_if(const Regions& regions, const Reference& reference,
+[[nodiscard]] base::Result<void> add_what_if(const Regions& regions,
+                                             const Reference& reference,
                                              model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -38,7 +38,8 @@ base::Result<model::Report> supposing(const Program& program, std::vector<std::s
 
 const model::PredictedTime* time_of(const model::Report& report, std::string_view name) {
   for (const model::PredictedRegion& predicted : report.what_if->regions) {
-    if (report.regions[predicted.region].path.back() == name) return &predicted.time;
+    if (report.regions[predicted.region].path.back() == name)
+      return &predicted.time;
   }
   return nullptr;
 }
@@ -192,8 +193,11 @@ model::Session data_parallel(std::int64_t first_ns, std::int64_t second_ns) {
       give(builder.session, call, "NCCL communicator ID", 5);
       give(builder.session, call, "Message size [bytes]", 1000);
       const auto launch = builder.launch(thread, now_ns + 4'500, now_ns + 8'500);
-      builder.kernel(launch, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", computed_ns + 1'000,
-                     reduced_ns, stream);
+      builder.kernel(launch,
+                     "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+                     computed_ns + 1'000,
+                     reduced_ns,
+                     stream);
       builder.launch(thread, now_ns + 9'000, end_ns, model::LaunchKind::kSynchronize);
       now_ns = end_ns;
     }

@@ -36,7 +36,8 @@ std::string letter_of(std::size_t command) {
   return std::string(1, static_cast<char>('A' + command));
 }
 
-base::Result<void> profile_once(const std::string& self, const Words& command,
+base::Result<void> profile_once(const std::string& self,
+                                const Words& command,
                                 const fs::path& folder) {
   base::Command profile;
   profile.argv = {self, "profile", "-q", "--repeat", "1", "--runs", folder.string(), "--"};
@@ -45,16 +46,20 @@ base::Result<void> profile_once(const std::string& self, const Words& command,
   profile.out.pass = false;
   profile.out.file = "/dev/null";
   const auto ended = TRY(base::run(profile));
-  if (ended.signal) base::die_by(*ended.signal);
-  if (ended.ok()) return {};
+  if (ended.signal)
+    base::die_by(*ended.signal);
+  if (ended.ok())
+    return {};
   return base::fail(base::Code::kNotComparable,
                     "the program failed (" + base::describe(ended) + ")",
-                    base::shell_quote(command), "Make it end with 0 first");
+                    base::shell_quote(command),
+                    "Make it end with 0 first");
 }
 
 }  // namespace
 
-base::Result<std::vector<std::string>> measure_in_turns(const Words& words, std::size_t turns,
+base::Result<std::vector<std::string>> measure_in_turns(const Words& words,
+                                                        std::size_t turns,
                                                         const std::string& root) {
   constexpr std::size_t kMostCommands = 26;
   const std::vector<Words> commands = commands_in(words);
@@ -62,7 +67,9 @@ base::Result<std::vector<std::string>> measure_in_turns(const Words& words, std:
       std::ranges::any_of(commands, [](const Words& command) { return command.empty(); });
   if (commands.size() < 2 || commands.size() > kMostCommands || has_empty)
     return base::fail(
-        base::Code::kUsage, "--measure takes two commands or more", {},
+        base::Code::kUsage,
+        "--measure takes two commands or more",
+        {},
         "Write: rangescope compare --measure 10 -- ./old --steps 5 :: ./new --steps 5");
   const std::string self = base::self_path().string();
   const std::string time = fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));

@@ -33,8 +33,12 @@ void send(const std::string& bytes, int to) {
   const std::uint64_t size = bytes.size();
   MPI_Send(&size, 1, MPI_UINT64_T, to, 0, MPI_COMM_WORLD);
   for (std::uint64_t offset = 0; offset < size; offset += kPiece)
-    MPI_Send(bytes.data() + offset, static_cast<int>(std::min(kPiece, size - offset)), MPI_BYTE, to,
-             0, MPI_COMM_WORLD);
+    MPI_Send(bytes.data() + offset,
+             static_cast<int>(std::min(kPiece, size - offset)),
+             MPI_BYTE,
+             to,
+             0,
+             MPI_COMM_WORLD);
 }
 
 std::string receive(int from) {
@@ -42,8 +46,13 @@ std::string receive(int from) {
   MPI_Recv(&size, 1, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   std::string bytes(size, '\0');
   for (std::uint64_t at = 0; at < size; at += kPiece)
-    MPI_Recv(bytes.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_BYTE, from, 0,
-             MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(bytes.data() + at,
+             static_cast<int>(std::min(kPiece, size - at)),
+             MPI_BYTE,
+             from,
+             0,
+             MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
   return bytes;
 }
 
@@ -53,14 +62,18 @@ std::string broadcast(std::string text) {
   MPI_Bcast(&size, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
   text.resize(size);
   for (std::uint64_t at = 0; at < size; at += kPiece)
-    MPI_Bcast(text.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_BYTE, 0,
+    MPI_Bcast(text.data() + at,
+              static_cast<int>(std::min(kPiece, size - at)),
+              MPI_BYTE,
+              0,
               MPI_COMM_WORLD);
   return text;
 }
 
 /// This process's share of the runs, and what the processes above it in the tree send; to the one
 /// below, or in process 0 the whole. An error goes down too: "" is no digest.
-base::Result<analyze::tally::Digest> reduce(const std::vector<fs::path>& runs, int rank,
+base::Result<analyze::tally::Digest> reduce(const std::vector<fs::path>& runs,
+                                            int rank,
                                             int processes) {
   std::vector<fs::path> mine;
   for (std::size_t i = static_cast<std::size_t>(rank); i < runs.size();
@@ -76,12 +89,15 @@ base::Result<analyze::tally::Digest> reduce(const std::vector<fs::path>& runs, i
       send(bytes.value_or(""), rank - step);
       return analyze::tally::Digest{};
     }
-    if (rank + step >= processes) continue;
+    if (rank + step >= processes)
+      continue;
     analyze::tally::Digest other;
-    const auto read = analyze::tally::decode(receive(rank + step),
-                                             "process " + std::to_string(rank + step), other);
-    if (!read) merged = tl::make_unexpected(read.error());
-    if (merged) merged = analyze::tally::merge(*merged, other);
+    const auto read = analyze::tally::decode(
+        receive(rank + step), "process " + std::to_string(rank + step), other);
+    if (!read)
+      merged = tl::make_unexpected(read.error());
+    if (merged)
+      merged = analyze::tally::merge(*merged, other);
   }
   return merged;
 }
@@ -100,12 +116,14 @@ class MergedReport final : public cli::Subcommand {
 
   [[nodiscard]] base::Result<int> run() override {
     const auto job = TRY(job_to_merge());
-    if (!job || job->members.empty()) return report_->run();
+    if (!job || job->members.empty())
+      return report_->run();
     const base::TemporaryFolder folder("rangescope-mpi");
     const std::string file =
         last_of("--merged", (folder.path() / analyze::tally::kFileName).string());
     std::error_code error;
-    if (fs::exists(file, error)) return report_->run();
+    if (fs::exists(file, error))
+      return report_->run();
     auto digest = TRY(merge(*job));
     TRY(analyze::tally::write(file, std::move(digest)));
     TRY(app_.set("--merged", {file}, "rangescope-mpi"));
@@ -152,15 +170,18 @@ int run(int argc, char** argv) {
     const std::string names = broadcast({});
     std::vector<fs::path> runs;
     for (const std::string_view name : base::split(names, '\0'))
-      if (!name.empty()) runs.emplace_back(name);
-    if (!runs.empty()) (void)reduce(runs, rank, processes);
+      if (!name.empty())
+        runs.emplace_back(name);
+    if (!runs.empty())
+      (void)reduce(runs, rank, processes);
     return 0;
   }
   bool shared = false;
   std::vector<std::unique_ptr<cli::Subcommand>> commands;
   commands.push_back(std::make_unique<MergedReport>(processes, shared));
   const int code = cli::run_app(argc, argv, commands);
-  if (!shared) broadcast({});  // the others have nothing to do
+  if (!shared)
+    broadcast({});  // the others have nothing to do
   return code;
 }
 

@@ -28,7 +28,8 @@ std::vector<Completed> completed(HelpCommands commands) {
     Completed one{command.name, command.summary, {}, {}, false, command.program};
     const auto add = [&](const HelpCommand& from) {
       for (const HelpOption& option : from.options) {
-        if (option.group.empty()) continue;
+        if (option.group.empty())
+          continue;
         if (option.names.empty()) {
           one.runs |= option.run;
           one.words.insert(one.words.end(), option.values.begin(), option.values.end());
@@ -57,13 +58,14 @@ std::string bash_completion(const std::vector<Completed>& commands) {
     std::string words = base::join(command.words, " ");
     for (const HelpOption& option : command.options)
       for (const std::string& name : option.names) {
-        if (name.starts_with("--")) words += (words.empty() ? "" : " ") + name;
+        if (name.starts_with("--"))
+          words += (words.empty() ? "" : " ") + name;
         if (!option.values.empty())
-          values += fmt::format("    '{} {}') values='{}' ;;\n", command.name, name,
-                                base::join(option.values, " "));
+          values += fmt::format(
+              "    '{} {}') values='{}' ;;\n", command.name, name, base::join(option.values, " "));
       }
-    cases += fmt::format("    {}) words=\"{}{}\" ;;\n", command.name, words,
-                         command.runs ? " $runs" : "");
+    cases += fmt::format(
+        "    {}) words=\"{}{}\" ;;\n", command.name, words, command.runs ? " $runs" : "");
   }
   return fmt::format(fmt::runtime(rangescope_bash_completion), names, values, cases);
 }
@@ -72,7 +74,8 @@ std::string bash_completion(const std::vector<Completed>& commands) {
 std::string shell_word(std::string_view text, std::string_view marks) {
   std::string out = "'";
   for (const char c : text) {
-    if (marks.find(c) != std::string_view::npos) out += '\\';
+    if (marks.find(c) != std::string_view::npos)
+      out += '\\';
     out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   }
   return out + "'";
@@ -87,7 +90,8 @@ std::string zsh_completion(const std::vector<Completed>& commands) {
       for (const std::string& name : option.names) {
         const std::string values = base::join(option.values, " ");
         std::string word = name;
-        if (!option.value.empty()) word += name.starts_with("--") ? "=" : "+";
+        if (!option.value.empty())
+          word += name.starts_with("--") ? "=" : "+";
         std::string spec = shell_word(word, "");
         spec += shell_word(
             "[" + base::replace_all(base::replace_all(option.text, "[", "("), "]", ")") + "]", ":");
@@ -123,11 +127,14 @@ std::string fish_completion(const std::vector<Completed>& commands) {
       "end\nend\n";
   for (const Completed& command : commands) {
     out += fmt::format("complete -c rangescope -n __fish_use_subcommand -f -a {} -d {}\n",
-                       command.name, shell_word(command.summary, "\\"));
+                       command.name,
+                       shell_word(command.summary, "\\"));
     const std::string here =
         fmt::format("complete -c rangescope -n '__fish_seen_subcommand_from {}'", command.name);
-    for (const std::string& word : command.words) out += here + " -f -a " + word + "\n";
-    if (command.runs) out += here + " -a '(__rangescope_runs)'\n";
+    for (const std::string& word : command.words)
+      out += here + " -f -a " + word + "\n";
+    if (command.runs)
+      out += here + " -a '(__rangescope_runs)'\n";
     for (const HelpOption& option : command.options) {
       out += here;
       for (const std::string& name : option.names)
@@ -150,7 +157,8 @@ std::string fish_completion(const std::vector<Completed>& commands) {
 
 std::string completion(HelpCommands commands, std::string_view shell) {
   const auto list = completed(commands);
-  if (shell == "zsh") return zsh_completion(list);
+  if (shell == "zsh")
+    return zsh_completion(list);
   return shell == "fish" ? fish_completion(list) : bash_completion(list);
 }
 

@@ -15,7 +15,8 @@ namespace rangescope::cli {
 [[nodiscard]] std::string program_text(const doctor::ProgramLook& look,
                                        std::span<const doctor::Way> ways);
 /// The keys "program", "ranges" and "ways" of rangescope.doctor/1 (docs/formats/doctor-json.md).
-void write_program(report::JsonWriter& json, const doctor::ProgramLook& look,
+void write_program(report::JsonWriter& json,
+                   const doctor::ProgramLook& look,
                    std::span<const doctor::Way> ways);
 
 }  // namespace rangescope::cli

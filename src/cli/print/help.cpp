@@ -29,7 +29,8 @@ constexpr std::string_view kManTail =
     "80 nothing captured, 81 regression, 82 not comparable, 83 data loss under \\-\\-strict.\n";
 
 std::string upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (char& c : text)
+    c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return text;
 }
 
@@ -40,10 +41,13 @@ bool is_listed_apart(const HelpOption& option) {
 
 /// "-o, --output FILE"
 std::string names_of(const HelpOption& option) {
-  if (option.names.empty()) return option.value;
+  if (option.names.empty())
+    return option.value;
   std::string text = base::join(option.names, ", ");
-  if (option.value.empty()) return text;
-  if (!is_listed_apart(option)) return text + " " + option.value;
+  if (option.value.empty())
+    return text;
+  if (!is_listed_apart(option))
+    return text + " " + option.value;
   const std::string& long_name = option.names.back();
   return text + " " + upper(long_name.substr(long_name.find_first_not_of('-')));
 }
@@ -53,8 +57,10 @@ std::string description_of(const HelpOption& option, bool key = true) {
   std::string text = option.text;
   const auto bracket = text.rfind(" [");
   const bool has_key = bracket != std::string::npos && text.ends_with("]");
-  if (has_key && !key) text.resize(bracket);
-  if (is_listed_apart(option)) text += ": " + base::join(option.values, ", ");
+  if (has_key && !key)
+    text.resize(bracket);
+  if (is_listed_apart(option))
+    text += ": " + base::join(option.values, ", ");
   return text;
 }
 
@@ -67,10 +73,12 @@ std::vector<const HelpOption*> lines_of(const HelpCommand& command) {
   std::vector<const HelpOption*> lines;
   std::vector<std::string_view> groups{kArguments};
   for (const HelpOption& option : command.options) {
-    if (option.group.empty()) continue;
+    if (option.group.empty())
+      continue;
     lines.push_back(&option);
     const std::string_view title = title_of(option);
-    if (std::ranges::find(groups, title) == groups.end()) groups.push_back(title);
+    if (std::ranges::find(groups, title) == groups.end())
+      groups.push_back(title);
   }
   const auto place = [&](const HelpOption* line) {
     return std::ranges::find(groups, title_of(*line)) - groups.begin();
@@ -84,8 +92,10 @@ std::vector<const HelpOption*> lines_of(const HelpCommand& command) {
 std::vector<const HelpOption*> main_lines_of(const HelpCommand& command) {
   std::vector<const HelpOption*> lines = lines_of(command);
   std::erase_if(lines, [&](const HelpOption* line) {
-    if (line->names.empty()) return false;
-    if (command.mainly.empty()) return line->group == kOutput;
+    if (line->names.empty())
+      return false;
+    if (command.mainly.empty())
+      return line->group == kOutput;
     return std::ranges::find_first_of(line->names, command.mainly) == line->names.end();
   });
   return lines;
@@ -106,7 +116,8 @@ std::string options_text(const std::vector<const HelpOption*>& lines, bool flat)
   std::string_view title;
   for (const HelpOption* line : lines) {
     const std::string_view own = line->names.empty() || !flat ? title_of(*line) : "Options";
-    if (own != title) out += "\n" + std::string(own) + ":\n";
+    if (own != title)
+      out += "\n" + std::string(own) + ":\n";
     title = own;
     out += two_columns(names_of(*line), description_of(*line, !flat));
   }
@@ -121,7 +132,8 @@ bool is_example(std::string_view line) {
 std::string reflowed(std::string_view details) {
   std::string out, paragraph;
   const auto end_paragraph = [&] {
-    if (!paragraph.empty()) out += base::join(base::wrapped(paragraph, kHelpWidth, 0), "\n") + "\n";
+    if (!paragraph.empty())
+      out += base::join(base::wrapped(paragraph, kHelpWidth, 0), "\n") + "\n";
     paragraph.clear();
   };
   for (const std::string_view line : base::split(details, '\n')) {
@@ -144,7 +156,8 @@ std::string introduction(std::string_view details) {
 std::string examples(std::string_view details) {
   std::string out;
   for (const std::string_view line : base::split(details, '\n'))
-    if (is_example(line)) out += std::string(line) + "\n";
+    if (is_example(line))
+      out += std::string(line) + "\n";
   return out.empty() ? out : "\nExamples:\n" + out;
 }
 
@@ -152,7 +165,8 @@ std::string examples(std::string_view details) {
 std::string arguments_of(const HelpCommand& command) {
   std::string text;
   for (const HelpOption* line : lines_of(command)) {
-    if (!line->names.empty()) continue;
+    if (!line->names.empty())
+      continue;
     const std::string word = line->several ? line->value + "..." : line->value;
     text += line->required ? " " + word : " [" + word + "]";
   }
@@ -162,7 +176,8 @@ std::string arguments_of(const HelpCommand& command) {
 /// The words that a command takes, each with what it does.
 std::string verbs_text(const HelpCommand& command) {
   std::string out;
-  for (const auto& [written, summary] : verbs_of(command)) out += two_columns(written, summary);
+  for (const auto& [written, summary] : verbs_of(command))
+    out += two_columns(written, summary);
   return out;
 }
 
@@ -171,8 +186,10 @@ std::string roff(std::string_view text) {
   out = base::replace_all(out, "-", "\\-");
   std::string safe;
   for (const std::string_view line : base::split(out, '\n')) {
-    if (!safe.empty()) safe += '\n';
-    if (line.starts_with(".") || line.starts_with("'")) safe += "\\&";
+    if (!safe.empty())
+      safe += '\n';
+    if (line.starts_with(".") || line.starts_with("'"))
+      safe += "\\&";
     safe += line;
   }
   return safe;
@@ -200,12 +217,14 @@ std::string man_options(const HelpCommand& command) {
 
 std::string usage(const HelpCommand& command, const std::string& name) {
   std::string text = "rangescope " + name + " [options]" + arguments_of(command);
-  if (command.program) text += " [--] program [arguments]";
+  if (command.program)
+    text += " [--] program [arguments]";
   return text;
 }
 
 std::vector<Verb> verbs_of(const HelpCommand& command) {
-  if (command.words.empty()) return command.verbs;
+  if (command.words.empty())
+    return command.verbs;
   std::vector<Verb> verbs;
   for (const HelpCommand& word : command.words) {
     verbs.push_back({word.name + arguments_of(word), word.summary});
@@ -223,7 +242,8 @@ std::string overview(HelpCommands commands) {
   out += "\n\nUsage: rangescope <command> [options]\n";
   std::string_view title;
   for (const HelpCommand& command : commands) {
-    if (command.group != title) out += fmt::format("\n{}:\n", command.group);
+    if (command.group != title)
+      out += fmt::format("\n{}:\n", command.group);
     title = command.group;
     out += fmt::format("  {:<10}{}\n", command.name, command.summary);
   }
@@ -244,13 +264,16 @@ std::string help_text(const HelpCommand& command, bool all) {
     out += verbs_text(command);
   }
   if (!all) {
-    if (!command.details.empty()) out += "\n" + introduction(command.details);
+    if (!command.details.empty())
+      out += "\n" + introduction(command.details);
     out += options_text(main_lines_of(command), true) + examples(command.details);
     out += "\nMore: rangescope " + command.name + " --help-all";
-    if (!command.words.empty()) out += ", rangescope " + command.name + " <verb> --help";
+    if (!command.words.empty())
+      out += ", rangescope " + command.name + " <verb> --help";
     return out + "\n";
   }
-  if (command.words.empty()) out += options_text(lines_of(command), false);
+  if (command.words.empty())
+    out += options_text(lines_of(command), false);
   for (const HelpCommand& word : command.words)
     out += "\n\n" + usage(word, command.name + " " + word.name) + "\n  " + word.summary + "\n" +
            options_text(main_lines_of(word), true);
@@ -278,7 +301,8 @@ std::string man_overview(HelpCommands commands) {
 std::string man_page(const HelpCommand& command) {
   std::string out = man_head("rangescope-" + command.name, command.summary);
   out += ".SH SYNOPSIS\n";
-  if (verbs_of(command).empty()) out += ".B " + roff(usage(command, command.name)) + "\n";
+  if (verbs_of(command).empty())
+    out += ".B " + roff(usage(command, command.name)) + "\n";
   for (const Verb& verb : command.verbs)
     out += ".B " + roff("rangescope " + command.name + " " + verb.written) + "\n.br\n";
   for (const HelpCommand& word : command.words)
@@ -286,7 +310,8 @@ std::string man_page(const HelpCommand& command) {
   if (!command.details.empty())
     out += ".SH DESCRIPTION\n.nf\n" + roff(reflowed(command.details)) + ".fi\n";
   out += ".SH OPTIONS\n";
-  if (command.words.empty()) out += man_options(command);
+  if (command.words.empty())
+    out += man_options(command);
   for (const HelpCommand& word : command.words)
     out += ".SS " + roff(command.name + " " + word.name) + "\n" + roff(word.summary) + "\n" +
            man_options(word);
@@ -297,9 +322,15 @@ std::string man_page(const HelpCommand& command) {
 std::string columns_page() {
   std::string out = "Values of a region, for --columns and --sort (by name or by title):\n\n";
   for (const model::Measure& measure : model::measures())
-    out += fmt::format("  {:<30} {:<14} {:<6} {}\n", measure.tag, measure.title,
-                       model::unit_name(measure.unit), measure.formula);
-  out += fmt::format("  {:<30} {:<14} {:<6} {}\n", "bound", "bound", "",
+    out += fmt::format("  {:<30} {:<14} {:<6} {}\n",
+                       measure.tag,
+                       measure.title,
+                       model::unit_name(measure.unit),
+                       measure.formula);
+  out += fmt::format("  {:<30} {:<14} {:<6} {}\n",
+                     "bound",
+                     "bound",
+                     "",
                      "what limits the region while the GPU is busy");
   return out + "\nCollected hardware metrics are named metrics.<name>: metrics.dram__bytes.sum\n";
 }

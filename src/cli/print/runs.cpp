@@ -20,14 +20,16 @@ namespace {
 // "done", "interrupted", "nothing_captured" ...: what a list has room for.
 std::string state_text(const std::filesystem::path& run) {
   const auto status = runs::read_status(run);
-  if (!status) return "unknown";
+  if (!status)
+    return "unknown";
   return status->state == runs::RunState::kDone ? status->outcome
                                                 : std::string(runs::state_name(status->state));
 }
 
 /// The program that was profiled, or how the files came in.
 std::string command_of(const runs::Manifest& manifest) {
-  if (!manifest.argv.empty()) return base::shell_quote(manifest.argv);
+  if (!manifest.argv.empty())
+    return base::shell_quote(manifest.argv);
   return "(" + base::shell_quote(manifest.arguments) + ")";
 }
 
@@ -41,7 +43,8 @@ nlohmann::json as_json(const std::filesystem::path& run, const runs::Manifest& m
                         {"bytes", runs::size_of(run)},
                         {"exit_code", nullptr},
                         {"message", nullptr}};
-  if (manifest.end_unix_ns > 0) out["ended_unix_ns"] = manifest.end_unix_ns;
+  if (manifest.end_unix_ns > 0)
+    out["ended_unix_ns"] = manifest.end_unix_ns;
   if (const auto status = runs::read_status(run);
       status && status->state == runs::RunState::kDone) {
     out["exit_code"] = status->exit_code;
@@ -55,7 +58,8 @@ nlohmann::json as_json(const std::filesystem::path& run, const runs::Manifest& m
 nlohmann::json runs_json(std::span<const std::filesystem::path> folders) {
   nlohmann::json out = nlohmann::json::array();
   for (const auto& run : folders)
-    if (const auto manifest = runs::read_manifest(run)) out.push_back(as_json(run, *manifest));
+    if (const auto manifest = runs::read_manifest(run))
+      out.push_back(as_json(run, *manifest));
   return out;
 }
 
@@ -87,7 +91,8 @@ report::Grid runs_grid(std::span<const std::filesystem::path> folders) {
                      {"command", false, true}});
   for (const auto& run : folders) {
     const auto manifest = runs::read_manifest(run);
-    if (!manifest) continue;
+    if (!manifest)
+      continue;
     const bool finished = manifest->end_unix_ns > 0;
     const std::string job = runs::job::job_of(run).filename().string();
     const auto began = static_cast<std::time_t>(manifest->start_unix_ns / 1'000'000'000);
@@ -107,14 +112,16 @@ base::Result<std::string> run_page(const std::filesystem::path& run) {
   const auto manifest = TRY(runs::read_manifest(run));
   std::string page;
   const auto field = [&](std::string_view name, const std::string& value) {
-    if (!value.empty()) page += fmt::format("{:<11} {}\n", name, base::printable(value));
+    if (!value.empty())
+      page += fmt::format("{:<11} {}\n", name, base::printable(value));
   };
   field("run", run.string());
   field("command", command_of(manifest));
   field("cwd", manifest.cwd);
   field("tool", manifest.tool);
   field("began", runs::utc_text(manifest.start_unix_ns));
-  if (manifest.end_unix_ns > 0) field("ended", runs::utc_text(manifest.end_unix_ns));
+  if (manifest.end_unix_ns > 0)
+    field("ended", runs::utc_text(manifest.end_unix_ns));
   field("size", base::format_bytes(static_cast<double>(runs::size_of(run))));
   if (const auto status = runs::read_status(run)) {
     field("state", std::string(runs::state_name(status->state)));
@@ -130,13 +137,16 @@ base::Result<std::string> run_page(const std::filesystem::path& run) {
             finding.id + ": " + finding.found + (finding.hint.empty() ? "" : ". " + finding.hint));
   }
   if (const auto provenance = runs::read_provenance(run)) {
-    for (const auto& [name, value] : provenance->facts) field(name, value);
-    for (const auto& [name, value] : provenance->variables) field("env", name + "=" + value);
+    for (const auto& [name, value] : provenance->facts)
+      field(name, value);
+    for (const auto& [name, value] : provenance->variables)
+      field("env", name + "=" + value);
   }
   if (const auto imports = runs::read_imports(run))
     for (const runs::Import& import : *imports)
-      field("from", fmt::format("{}, {} {}: {}", import.file, import.tool, import.version,
-                                import.given_path));
+      field("from",
+            fmt::format(
+                "{}, {} {}: {}", import.file, import.tool, import.version, import.given_path));
   for (const auto& [path, proof] : manifest.files)
     field("file",
           fmt::format("{} ({})", path, base::format_bytes(static_cast<double>(proof.bytes))));

@@ -30,7 +30,10 @@ std::string reply(std::string_view status, std::string_view type, std::string_vi
       "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nX-Content-Type-Options: "
       "nosniff\r\nConnection: "
       "close\r\n\r\n{}",
-      status, type, body.size(), body);
+      status,
+      type,
+      body.size(),
+      body);
 }
 
 /// What a request, whole up to its empty line, is answered with.
@@ -39,7 +42,8 @@ std::string answer_to(std::string_view request, const std::string& page) {
   const auto words = base::split(line, ' ');
   if (words.size() != 3 || !words[2].starts_with("HTTP/1."))
     return reply("400 Bad Request", kWords, "no HTTP/1.1\n");
-  if (words[0] != "GET") return reply("405 Method Not Allowed", kWords, "only GET\n");
+  if (words[0] != "GET")
+    return reply("405 Method Not Allowed", kWords, "only GET\n");
   if (words[1].substr(0, words[1].find('?')) != "/metrics")
     return reply("404 Not Found", kWords, "only /metrics\n");
   return reply("200 OK", kPage, page);
@@ -61,18 +65,22 @@ base::Result<void> MetricsServer::listen(const std::string& address) {
   const auto number = base::to_int(port);
   if (!number || *number < 0 || *number > kLastPort || host.empty() ||
       ::getaddrinfo(host.c_str(), port.c_str(), &hints, &list) != 0)
-    return base::fail(
-        base::Code::kUsage, "'" + base::printable(address) + "' is not a numeric address",
-        "--openmetrics", "Write a port (9400), or an address and a port (127.0.0.1:9400)");
+    return base::fail(base::Code::kUsage,
+                      "'" + base::printable(address) + "' is not a numeric address",
+                      "--openmetrics",
+                      "Write a port (9400), or an address and a port (127.0.0.1:9400)");
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> found(list, ::freeaddrinfo);
   const int fd = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd >= 0) server_.take(fd, "\r\n\r\n", kMostRequest);
+  if (fd >= 0)
+    server_.take(fd, "\r\n\r\n", kMostRequest);
   const int on = 1;
   if (fd < 0 || ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       ::bind(fd, found->ai_addr, found->ai_addrlen) != 0 ||
       ::listen(fd, base::Server::kMostClients) != 0)
-    return base::fail(base::Code::kIo, std::string("cannot listen there: ") + std::strerror(errno),
-                      address, "Name another port");
+    return base::fail(base::Code::kIo,
+                      std::string("cannot listen there: ") + std::strerror(errno),
+                      address,
+                      "Name another port");
   return {};
 }
 
@@ -82,8 +90,13 @@ std::string MetricsServer::url() const {
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> port{};
   if (::getsockname(server_.fd(), reinterpret_cast<sockaddr*>(&at), &size) != 0 ||
-      ::getnameinfo(reinterpret_cast<sockaddr*>(&at), size, host.data(), host.size(), port.data(),
-                    port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&at),
+                    size,
+                    host.data(),
+                    host.size(),
+                    port.data(),
+                    port.size(),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return {};
   const std::string name =
       at.ss_family == AF_INET6 ? "[" + std::string(host.data()) + "]" : std::string(host.data());
@@ -110,12 +123,15 @@ std::string metrics_page(model::Report report) {
   report.verdict.clear();
   report::StringSink text;
   const auto exporter = report::find_exporter("openmetrics");
-  if (!exporter || !(*exporter)->write(report, nullptr, {}, text)) return {};
+  if (!exporter || !(*exporter)->write(report, nullptr, {}, text))
+    return {};
   return fmt::format(
       "# TYPE rangescope_regions gauge\n# HELP rangescope_regions range paths, of which the {} "
       "largest "
       "are here\nrangescope_regions {}\n{}",
-      report.regions.size(), all, text.text());
+      report.regions.size(),
+      all,
+      text.text());
 }
 
 }  // namespace rangescope::cli

@@ -35,8 +35,10 @@ std::string last_second(const model::Session& session) {
     std::vector<std::string> values;
     for (const auto& [name, share] :
          {std::pair{"DRAM", gpu.dram}, {"SM", gpu.sm}, {"tensor", gpu.tensor}})
-      if (share) values.push_back(fmt::format("{} {}", name, base::format_share(*share)));
-    if (gpu.watts) values.push_back(base::format_si(*gpu.watts, "W"));
+      if (share)
+        values.push_back(fmt::format("{} {}", name, base::format_share(*share)));
+    if (gpu.watts)
+      values.push_back(base::format_si(*gpu.watts, "W"));
     line += (line.empty() ? "last second: " : "; ") + gpu.gpu + " " + base::join(values, ", ");
   }
   return line.empty() ? line : line + "\n";
@@ -63,8 +65,10 @@ base::Result<int> Watch::run(const std::vector<std::string>& words) {
     terminal_ = STDERR_FILENO;
   else if (!wanted_.is_of_running && writes_elsewhere)
     terminal_ = ::open("/dev/tty", O_WRONLY | O_CLOEXEC | O_NOCTTY);
-  if (!wanted_.every) wanted_.every = std::chrono::seconds(terminal_ >= 0 ? 1 : 5);
-  tag_ = fmt::format("+vars.watched_by={}-{}", ::getpid(),
+  if (!wanted_.every)
+    wanted_.every = std::chrono::seconds(terminal_ >= 0 ? 1 : 5);
+  tag_ = fmt::format("+vars.watched_by={}-{}",
+                     ::getpid(),
                      std::chrono::steady_clock::now().time_since_epoch().count());
 
   base::Command command;
@@ -74,9 +78,12 @@ base::Result<int> Watch::run(const std::vector<std::string>& words) {
   command.tick = [this](std::chrono::nanoseconds elapsed) { tick(elapsed); };
   const auto ended = base::run(command);
   clear();
-  if (!ended) return tl::make_unexpected(ended.error());
-  if (const auto run = find(); !run.empty()) TRY(show_last(run, to));
-  if (ended->exit_code) return *ended->exit_code;
+  if (!ended)
+    return tl::make_unexpected(ended.error());
+  if (const auto run = find(); !run.empty())
+    TRY(show_last(run, to));
+  if (ended->exit_code)
+    return *ended->exit_code;
   base::die_by(*ended->signal);
 }
 
@@ -85,7 +92,8 @@ std::vector<std::string> Watch::recording_of(const std::vector<std::string>& wor
   constexpr std::string_view kWithValue[] = {"--watch-every", "--openmetrics"};
   std::vector<std::string> argv{base::self_path().string(), words.front(), "-q"};
   // In front of a program, whose arguments may follow without "--"; behind a process id.
-  if (!wanted_.is_of_running) argv.push_back(tag_);
+  if (!wanted_.is_of_running)
+    argv.push_back(tag_);
   const auto program = std::ranges::find(words, "--");
   for (auto word = words.begin() + 1; word != words.end(); ++word) {
     const bool is_ours = word < program;
@@ -98,7 +106,8 @@ std::vector<std::string> Watch::recording_of(const std::vector<std::string>& wor
     else if (takes_value && word + 1 != words.end())
       ++word;
   }
-  if (wanted_.is_of_running) argv.push_back(tag_);
+  if (wanted_.is_of_running)
+    argv.push_back(tag_);
   return argv;
 }
 
@@ -110,7 +119,8 @@ base::Result<void> Watch::show_last(const std::filesystem::path& run, int to) co
   if (!captures.empty() && is_table) {
     const auto last = profile::analyze_input(captures.front(), run, analysis_);
     // The child has said it already where nothing was captured.
-    if (last) TRY(write_report(*last, choice_, to));
+    if (last)
+      TRY(write_report(*last, choice_, to));
   }
   // Nothing is there to be seen again where the program never ran.
   if (const auto status = runs::read_status(run); !status || status->outcome != "error")
@@ -121,7 +131,8 @@ base::Result<void> Watch::show_last(const std::filesystem::path& run, int to) co
 /// The run that our child made. Others may start in the same root: its manifest has the word that
 /// only we gave.
 std::filesystem::path Watch::find() {
-  if (!run_.empty()) return run_;
+  if (!run_.empty())
+    return run_;
   for (const auto& run : runs::list_runs(root_)) {
     const auto manifest = runs::read_manifest(run);
     if (manifest && std::ranges::find(manifest->arguments, tag_) != manifest->arguments.end())
@@ -131,8 +142,10 @@ std::filesystem::path Watch::find() {
 }
 
 void Watch::tick(std::chrono::nanoseconds elapsed) {
-  if (!wanted_.openmetrics.empty()) server_.serve(page_);
-  if (elapsed < next_) return;
+  if (!wanted_.openmetrics.empty())
+    server_.serve(page_);
+  if (elapsed < next_)
+    return;
   const auto begin = std::chrono::steady_clock::now();
   draw(elapsed);
   const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
@@ -142,18 +155,23 @@ void Watch::tick(std::chrono::nanoseconds elapsed) {
 /// Nothing to draw yet is no error here: the child says at the end what was wrong.
 void Watch::draw(std::chrono::nanoseconds elapsed) {
   const auto run = find();
-  if (run.empty()) return;
+  if (run.empty())
+    return;
   const auto captures = runs::captures_of(run);
-  if (captures.empty()) return;
+  if (captures.empty())
+    return;
   auto now = profile::analyze_input(captures.front(), run, analysis_);
-  if (!now) return;
+  if (!now)
+    return;
   // A capture that grows is torn and its ranges are open: no loss, while it runs.
   now->report.losses.clear();
   now->report.findings.clear();
-  if (!wanted_.openmetrics.empty()) page_ = metrics_page(now->report);
+  if (!wanted_.openmetrics.empty())
+    page_ = metrics_page(now->report);
   const auto table = report::find_exporter(report::kDefaultFormat);
   report::StringSink text;
-  if (!table || !(*table)->write(now->report, nullptr, style_on(screen(), choice_), text)) return;
+  if (!table || !(*table)->write(now->report, nullptr, style_on(screen(), choice_), text))
+    return;
   clear();
   std::string shown =
       fmt::format("after {:.1f} s\n", std::chrono::duration<double>(elapsed).count());
@@ -164,7 +182,8 @@ void Watch::draw(std::chrono::nanoseconds elapsed) {
 
 /// Takes the last picture off the terminal that is ours alone.
 void Watch::clear() {
-  if (lines_ > 0 && terminal_ >= 0) put(fmt::format("\x1b[{}A\x1b[J", lines_));
+  if (lines_ > 0 && terminal_ >= 0)
+    put(fmt::format("\x1b[{}A\x1b[J", lines_));
   lines_ = 0;
 }
 

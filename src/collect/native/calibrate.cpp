@@ -28,7 +28,8 @@ void* const kNone = nullptr;  // the default stream
 std::string fma_kernel(const std::string& type) {
   std::string text = ".visible .entry fma_" + type + "(.param .u64 out, .param .u32 times)\n{\n";
   text += fmt::format(" .reg .pred p;\n .reg .{0} x<{1}>, a, b;\n .reg .b32 n;\n .reg .b64 o;\n",
-                      type, kChains + 1);
+                      type,
+                      kChains + 1);
   text += " ld.param.u64 o, [out];\n ld.param.u32 n, [times];\n";
   text += fmt::format(" ld.global.{0} a, [o];\n ld.global.{0} b, [o+8];\n", type);
   for (int c = 0; c < kChains; ++c)
@@ -39,7 +40,8 @@ std::string fma_kernel(const std::string& type) {
       text += fmt::format(" fma.rn.{0} x{1}, x{1}, a, b;\n", type, c);
   }
   text += " sub.u32 n, n, 1;\n setp.ne.u32 p, n, 0;\n @p bra loop;\n";
-  for (int c = 1; c < kChains; ++c) text += fmt::format(" add.{0} x0, x0, x{1};\n", type, c);
+  for (int c = 1; c < kChains; ++c)
+    text += fmt::format(" add.{0} x0, x0, x{1};\n", type, c);
   // Never true, but the compiler cannot know.
   text += fmt::format(" setp.eq.{0} p, x0, b;\n @p st.global.{0} [o], x0;\n ret;\n}}\n", type);
   return text;
@@ -49,11 +51,15 @@ class Card {
  public:
   [[nodiscard]] Result<void> open(int ordinal, Calibration& out) {
     if (!cuda_.loaded())
-      return base::fail(Code::kToolMissing, "there is no NVIDIA driver in this machine",
-                        "libcuda.so.1", "Calibrate on a machine with a GPU.");
+      return base::fail(Code::kToolMissing,
+                        "there is no NVIDIA driver in this machine",
+                        "libcuda.so.1",
+                        "Calibrate on a machine with a GPU.");
     TRY(check(cuda_.call("cuInit", 0u), "cuInit"));
     if (cuda_.call("cuDeviceGet", &device_, ordinal) != 0)
-      return base::fail(Code::kNoInput, fmt::format("there is no GPU {}", ordinal), "--device",
+      return base::fail(Code::kNoInput,
+                        fmt::format("there is no GPU {}", ordinal),
+                        "--device",
                         "List them: nvidia-smi -L");
     std::array<char, 256> name{};
     int version = 0;
@@ -90,7 +96,8 @@ class Card {
 
   ~Card() {
     for (const std::uint64_t buffer : {from_, to_}) {
-      if (buffer != 0) cuda_.call("cuMemFree_v2", buffer);
+      if (buffer != 0)
+        cuda_.call("cuMemFree_v2", buffer);
     }
   }
 
@@ -104,9 +111,11 @@ class Card {
       TRY(check(cuda_.call("cuEventSynchronize", end_), what));
       float ms = 0;
       cuda_.call("cuEventElapsedTime", &ms, begin_, end_);
-      if (i > 0 && ms > 0 && (seconds == 0 || ms / 1e3 < seconds)) seconds = ms / 1e3;
+      if (i > 0 && ms > 0 && (seconds == 0 || ms / 1e3 < seconds))
+        seconds = ms / 1e3;
     }
-    if (seconds <= 0) return base::fail(Code::kIo, "no time could be taken", what);
+    if (seconds <= 0)
+      return base::fail(Code::kIo, "no time could be taken", what);
     return seconds;
   }
 
@@ -114,7 +123,8 @@ class Card {
     std::uint64_t quads = kCopied / 16;
     void* arguments[] = {&from_, &to_, &quads};
     const auto seconds = best("copy", [&] { return launch("copy", arguments); });
-    if (!seconds) return seconds;
+    if (!seconds)
+      return seconds;
     return 2.0 * static_cast<double>(kCopied) / *seconds;
   }
 
@@ -122,7 +132,8 @@ class Card {
     std::uint32_t times = 2000;
     void* arguments[] = {&to_, &times};
     const auto seconds = best(kernel, [&] { return launch(kernel, arguments); });
-    if (!seconds) return seconds;
+    if (!seconds)
+      return seconds;
     return 2.0 * kChains * kUnrolled * times * kThreads * blocks() / *seconds;
   }
 
@@ -137,15 +148,27 @@ class Card {
 
  private:
   [[nodiscard]] Result<void> check(int result, const char* call) const {
-    if (result == 0) return {};
+    if (result == 0)
+      return {};
     const char* name = nullptr;
-    if (cuda_.call("cuGetErrorName", result, &name) != 0 || name == nullptr) name = "unknown error";
+    if (cuda_.call("cuGetErrorName", result, &name) != 0 || name == nullptr)
+      name = "unknown error";
     return base::fail(Code::kIo, fmt::format("{}: {}", call, name), "CUDA driver");
   }
   [[nodiscard]] double blocks() const { return static_cast<double>(sms_) * kBlocksOfSm; }
   [[nodiscard]] int launch(const char* kernel, void** arguments) {
-    return cuda_.call("cuLaunchKernel", functions_[kernel], static_cast<unsigned>(blocks()), 1u, 1u,
-                      kThreads, 1u, 1u, 0u, kNone, arguments, static_cast<void**>(nullptr));
+    return cuda_.call("cuLaunchKernel",
+                      functions_[kernel],
+                      static_cast<unsigned>(blocks()),
+                      1u,
+                      1u,
+                      kThreads,
+                      1u,
+                      1u,
+                      0u,
+                      kNone,
+                      arguments,
+                      static_cast<void**>(nullptr));
   }
 
   const base::Library cuda_{"libcuda.so.1"};
@@ -161,22 +184,44 @@ struct Product {
   int type, out_type, compute;
   std::size_t bytes;  // of an element
 };
-constexpr std::array kProducts = {
-    Product{"tensor_bf16", 14, 14, 68, 2}, Product{"tensor_fp16", 2, 2, 68, 2},
-    Product{"tensor_tf32", 0, 0, 77, 4}, Product{"tensor_fp64", 1, 1, 70, 8}};
+constexpr std::array kProducts = {Product{"tensor_bf16", 14, 14, 68, 2},
+                                  Product{"tensor_fp16", 2, 2, 68, 2},
+                                  Product{"tensor_tf32", 0, 0, 77, 4},
+                                  Product{"tensor_fp64", 1, 1, 70, 8}};
 
 void measure_products(Card& card, Calibration& out) {
   using Create = int(void**);
-  using Gemm = int(void*, int, int, int, int, int, const void*, const void*, int, int, const void*,
-                   int, int, const void*, void*, int, int, int, int);
+  using Gemm = int(void*,
+                   int,
+                   int,
+                   int,
+                   int,
+                   int,
+                   const void*,
+                   const void*,
+                   int,
+                   int,
+                   const void*,
+                   int,
+                   int,
+                   const void*,
+                   void*,
+                   int,
+                   int,
+                   int,
+                   int);
   Create* create = nullptr;
   Gemm* gemm = nullptr;
-  for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so",
+  for (const char* name : {"libcublas.so.13",
+                           "libcublas.so.12",
+                           "libcublas.so.11",
+                           "libcublas.so",
                            "/usr/local/cuda/lib64/libcublas.so"}) {
     const base::Library library(name);
     create = library.function<Create>("cublasCreate_v2");
     gemm = library.function<Gemm>("cublasGemmEx");
-    if (library.loaded()) break;
+    if (library.loaded())
+      break;
   }
   void* handle = nullptr;
   if (create == nullptr || gemm == nullptr || create(&handle) != 0) {
@@ -200,11 +245,27 @@ void measure_products(Card& card, Calibration& out) {
     const void* beta = is_double ? static_cast<const void*>(&beta_double) : &beta_float;
     const auto seconds = card.best(product.key, [&] {
       for (int i = 0; i < kRepeated; ++i) {
-        const int failed = gemm(
-            handle, 1, 0, kSize, kSize, kSize, alpha, reinterpret_cast<const void*>(card.from()),
-            product.type, kSize, reinterpret_cast<const void*>(card.to()), product.type, kSize,
-            beta, reinterpret_cast<void*>(*result), product.out_type, kSize, product.compute, -1);
-        if (failed != 0) return 999;  // CUDA_ERROR_UNKNOWN
+        const int failed = gemm(handle,
+                                1,
+                                0,
+                                kSize,
+                                kSize,
+                                kSize,
+                                alpha,
+                                reinterpret_cast<const void*>(card.from()),
+                                product.type,
+                                kSize,
+                                reinterpret_cast<const void*>(card.to()),
+                                product.type,
+                                kSize,
+                                beta,
+                                reinterpret_cast<void*>(*result),
+                                product.out_type,
+                                kSize,
+                                product.compute,
+                                -1);
+        if (failed != 0)
+          return 999;  // CUDA_ERROR_UNKNOWN
       }
       return 0;
     });

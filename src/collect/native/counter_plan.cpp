@@ -53,7 +53,8 @@ class PosixTranslator {
         out_ += '(';
         next_ += 3;
       } else if (c == '*' || c == '+' || c == '?') {
-        if (ends_with_anchor_) return refuse("a repeated ^ or $", "Leave the repetition out.");
+        if (ends_with_anchor_)
+          return refuse("a repeated ^ or $", "Leave the repetition out.");
         out_ += c;
         ++next_;
         skip_lazy();
@@ -80,7 +81,8 @@ class PosixTranslator {
   tl::unexpected<base::Error> refuse(const std::string& what, std::string hint) const {
     return base::fail(Code::kUsage,
                       "counters take POSIX extended regular expressions, which have no " + what,
-                      in_, std::move(hint));
+                      in_,
+                      std::move(hint));
   }
   // RE2 never matches anything before ^ or after $; glibc does if a name has a line end. So anchors
   // have to be at the ends of the pattern or of an alternative, also groups that contain them.
@@ -99,49 +101,61 @@ class PosixTranslator {
       const char c = in_[i];
       Level& level = levels.back();
       if (c == '|') {
-        if (levels.size() > 1 && is_ended) level.has_dollar = true;
+        if (levels.size() > 1 && is_ended)
+          level.has_dollar = true;
         is_ended = false;
         level.has_contents = false;
         continue;
       }
       if (c == ')') {
         is_ended = is_ended || level.has_dollar;
-        if (levels.size() > 1) levels.pop_back();
+        if (levels.size() > 1)
+          levels.pop_back();
         levels.back().has_contents = true;
         continue;
       }
-      if (is_ended) return refuse_inner();
+      if (is_ended)
+        return refuse_inner();
       if (c == '^') {
-        if (!level.may_start || level.has_contents) return refuse_inner();
+        if (!level.may_start || level.has_contents)
+          return refuse_inner();
         continue;
       }
       if (c == '(') {
         levels.push_back({level.may_start && !level.has_contents, false, false});
-        if (in_.compare(i, 3, "(?:") == 0) i += 2;
+        if (in_.compare(i, 3, "(?:") == 0)
+          i += 2;
         continue;
       }
       level.has_contents = true;
-      if (c == '$') is_ended = true;
-      if (c == '\\') ++i;
-      if (c == '[') i = bracket_end(i);
+      if (c == '$')
+        is_ended = true;
+      if (c == '\\')
+        ++i;
+      if (c == '[')
+        i = bracket_end(i);
     }
     return {};
   }
   /// The index of the ] that ends the bracket expression; bracket() checks its contents.
   [[nodiscard]] std::size_t bracket_end(std::size_t begin) const {
     std::size_t end = begin + 1;
-    if (end < in_.size() && in_[end] == '^') ++end;
-    if (end < in_.size() && in_[end] == ']') ++end;
+    if (end < in_.size() && in_[end] == '^')
+      ++end;
+    if (end < in_.size() && in_[end] == ']')
+      ++end;
     while (end < in_.size() && in_[end] != ']') {
       std::size_t class_end = std::string::npos;
-      if (in_.compare(end, 2, "[:") == 0) class_end = in_.find(":]", end);
+      if (in_.compare(end, 2, "[:") == 0)
+        class_end = in_.find(":]", end);
       end = class_end == std::string::npos ? end + 1 : class_end + 2;
     }
     return end;
   }
   /// Skips the ? of a lazy repetition, which does not change whether there is a match.
   void skip_lazy() {
-    if (next_ < in_.size() && in_[next_] == '?') ++next_;
+    if (next_ < in_.size() && in_[next_] == '?')
+      ++next_;
   }
   static const char* word_class(char c) {
     switch (c) {
@@ -170,8 +184,10 @@ class PosixTranslator {
       return {};
     }
     const bool plain = (c >= '0' && c <= '9') || (low >= 'a' && low <= 'z');
-    if (plain) return refuse(std::string("\\") + c, "Write character classes out: [0-9A-Za-z_].");
-    if (std::string_view("\\.[]()*+?{}|^$").find(c) != std::string_view::npos) out_ += '\\';
+    if (plain)
+      return refuse(std::string("\\") + c, "Write character classes out: [0-9A-Za-z_].");
+    if (std::string_view("\\.[]()*+?{}|^$").find(c) != std::string_view::npos)
+      out_ += '\\';
     out_ += c;
     return {};
   }
@@ -181,15 +197,18 @@ class PosixTranslator {
     std::size_t end = next_ + 1;
     const auto skip_digits = [&] {
       const std::size_t first = end;
-      while (end < in_.size() && in_[end] >= '0' && in_[end] <= '9') ++end;
+      while (end < in_.size() && in_[end] >= '0' && in_[end] <= '9')
+        ++end;
       return end > first;
     };
-    if (!skip_digits()) return false;
+    if (!skip_digits())
+      return false;
     if (end < in_.size() && in_[end] == ',') {
       ++end;
       (void)skip_digits();
     }
-    if (end == in_.size() || in_[end] != '}') return false;
+    if (end == in_.size() || in_[end] != '}')
+      return false;
     out_.append(in_, next_, end + 1 - next_);
     next_ = end + 1;
     skip_lazy();
@@ -199,17 +218,24 @@ class PosixTranslator {
   /// The characters of [:digit:] and others, in ASCII; null for an unknown class.
   static const char* ascii_class(std::string_view name) {
     static constexpr std::pair<std::string_view, const char*> kClasses[] = {
-        {"digit", "0-9"}, {"alpha", "A-Za-z"},      {"alnum", "0-9A-Za-z"}, {"upper", "A-Z"},
-        {"lower", "a-z"}, {"space", "\t\n\v\f\r "}, {"xdigit", "0-9A-Fa-f"}};
+        {"digit", "0-9"},
+        {"alpha", "A-Za-z"},
+        {"alnum", "0-9A-Za-z"},
+        {"upper", "A-Z"},
+        {"lower", "a-z"},
+        {"space", "\t\n\v\f\r "},
+        {"xdigit", "0-9A-Fa-f"}};
     for (const auto& [class_name, characters] : kClasses)
-      if (class_name == name) return characters;
+      if (class_name == name)
+        return characters;
     return nullptr;
   }
 
   Result<void> bracket() {
     std::size_t i = next_ + 1;
     std::string set = "[";
-    if (i < in_.size() && in_[i] == '^') set += in_[i++];
+    if (i < in_.size() && in_[i] == '^')
+      set += in_[i++];
     for (bool first = true; i < in_.size() && (first || in_[i] != ']'); first = false) {
       if (in_[i] == '\\') {
         const char* characters = i + 1 < in_.size() ? word_class(in_[i + 1]) : nullptr;
@@ -220,7 +246,8 @@ class PosixTranslator {
         i += 2;
       } else if (in_.compare(i, 2, "[:") == 0) {
         const std::size_t end = in_.find(":]", i);
-        if (end == std::string::npos) return refuse("open [: class", "Close it: [[:digit:]].");
+        if (end == std::string::npos)
+          return refuse("open [: class", "Close it: [[:digit:]].");
         const std::string name = in_.substr(i + 2, end - i - 2);
         const char* ascii = ascii_class(name);
         if (ascii == nullptr)
@@ -234,7 +261,8 @@ class PosixTranslator {
         set += in_[i++];
       }
     }
-    if (i == in_.size()) return refuse("open bracket", "Close it.");
+    if (i == in_.size())
+      return refuse("open bracket", "Close it.");
     out_ += set + "]";
     next_ = i + 1;
     return {};
@@ -258,9 +286,12 @@ Result<std::string> expression_line(std::string_view key, const RangeExpression&
   out += parts.kind == model::RangeKind::kStartEnd ? " s" : " p";
   out += parts.regex ? " r" : " x";
   out += ' ';
-  if (parts.bottom) out += '[';
-  if (parts.top) out += ']';
-  if (!parts.bottom && !parts.top) out += '-';
+  if (parts.bottom)
+    out += '[';
+  if (parts.top)
+    out += ']';
+  if (!parts.bottom && !parts.top)
+    out += '-';
   const auto name = [&](const std::string& text) {
     return parts.regex ? posix_regex(text) : Result<std::string>(text);
   };
@@ -288,13 +319,15 @@ Result<std::string> expression_line(std::string_view key, const RangeExpression&
 
 Result<std::string> posix_regex(const std::string& pattern) {
   auto translated = PosixTranslator(pattern).run();
-  if (!translated) return translated;
+  if (!translated)
+    return translated;
   regex_t compiled{};
   if (regcomp(&compiled, translated->c_str(), REG_EXTENDED | REG_NOSUB) != 0) {
     return base::fail(
         Code::kUsage,
         "counters take POSIX extended regular expressions, and this is not one: " + pattern,
-        pattern, "Use . [] () * + ? {} | ^ $ only.");
+        pattern,
+        "Use . [] () * + ? {} | ^ $ only.");
   }
   regfree(&compiled);
   return translated;
@@ -302,7 +335,9 @@ Result<std::string> posix_regex(const std::string& pattern) {
 
 namespace {
 
-base::Error too_many(std::size_t limit, const std::string& what, const std::string& option,
+base::Error too_many(std::size_t limit,
+                     const std::string& what,
+                     const std::string& option,
                      const std::string& hint) {
   return {Code::kUsage, "more than " + std::to_string(limit) + " " + what, option, hint};
 }
@@ -316,7 +351,8 @@ std::string metric_lines(const CounterRequest& request) {
     const std::string& metric = request.metrics[i];
     text += "metric " + metric;
     const auto groups = request.wanted_by.find(metric);
-    if (groups != request.wanted_by.end()) text += " " + groups->second;
+    if (groups != request.wanted_by.end())
+      text += " " + groups->second;
     text += "\n";
   }
   return text;
@@ -324,19 +360,25 @@ std::string metric_lines(const CounterRequest& request) {
 
 std::string setting_lines(const CounterRequest& request, bool samples_pc) {
   std::string text;
-  if (samples_pc) text += "pc 1\n";
+  if (samples_pc)
+    text += "pc 1\n";
   text += "per " + (samples_pc ? std::string("range") : request.per) + "\n";
   text += "rounds " + std::to_string(request.rounds) + "\n";
   text += "skip-first " + std::to_string(request.skip_first) + "\n";
-  if (request.every > 1) text += "every " + std::to_string(request.every) + "\n";
+  if (request.every > 1)
+    text += "every " + std::to_string(request.every) + "\n";
   const std::uint32_t trace_first = request.is_relaunch ? 0 : request.trace_first;
   text += "trace-first " + std::to_string(trace_first) + "\n";
   if (request.arm_wait_ms != CounterRequest{}.arm_wait_ms)
     text += "arm-wait " + std::to_string(request.arm_wait_ms) + "\n";
-  if (request.cache != "keep") text += "cache " + request.cache + "\n";
-  if (request.by_payload) text += "by payload\n";
-  if (!request.resume.empty()) text += "resume " + encoded(request.resume) + "\n";
-  if (request.is_relaunch) text += "wait 1\n";
+  if (request.cache != "keep")
+    text += "cache " + request.cache + "\n";
+  if (request.by_payload)
+    text += "by payload\n";
+  if (!request.resume.empty())
+    text += "resume " + encoded(request.resume) + "\n";
+  if (request.is_relaunch)
+    text += "wait 1\n";
   return text;
 }
 
@@ -347,7 +389,8 @@ Result<std::string> range_lines(const std::string& key,
   for (const model::RangeTerm& term : terms) {
     for (const RangeExpression& expression : term.forms) {
       if (++expressions > limits::kMaxExpressions)
-        return tl::make_unexpected(too_many(limits::kMaxExpressions, "range expressions",
+        return tl::make_unexpected(too_many(limits::kMaxExpressions,
+                                            "range expressions",
                                             "--" + key,
                                             "Use a regular expression: regex:^layer[0-9]+$/"));
       text += TRY(expression_line(key, expression));
@@ -359,7 +402,9 @@ Result<std::string> range_lines(const std::string& key,
 Result<std::string> kernel_lines(const std::string& key,
                                  const std::vector<model::KernelPattern>& patterns) {
   if (patterns.size() > limits::kMaxKernels)
-    return tl::make_unexpected(too_many(limits::kMaxKernels, "kernels", "--kernel",
+    return tl::make_unexpected(too_many(limits::kMaxKernels,
+                                        "kernels",
+                                        "--kernel",
                                         "Use a regular expression: regex:^(gemm|softmax)"));
   std::string text;
   for (const model::KernelPattern& pattern : patterns) {
@@ -379,7 +424,9 @@ Result<std::string> kernel_lines(const std::string& key,
 Result<std::string> counter_plan(const CounterRequest& request) {
   const bool samples_pc = request.metrics.empty() && request.pc != "off";
   if (request.ranges.include.empty() && !samples_pc) {
-    return base::fail(Code::kUsage, "counters need ranges to measure", "--metrics",
+    return base::fail(Code::kUsage,
+                      "counters need ranges to measure",
+                      "--metrics",
                       "Add --include 'decode' with the name of a range.");
   }
   if (request.metrics.size() > limits::kMaxMetrics)
@@ -388,7 +435,8 @@ Result<std::string> counter_plan(const CounterRequest& request) {
   std::string text = std::string(limits::kPlanHead) + "\n";
   text += metric_lines(request);
   text += setting_lines(request, samples_pc);
-  if (request.ranges.include.empty()) text += "include p r [ - n.\n";
+  if (request.ranges.include.empty())
+    text += "include p r [ - n.\n";
   text += TRY(range_lines("include", request.ranges.include));
   text += TRY(range_lines("exclude", request.ranges.exclude));
   if (request.per != "range") {

@@ -54,7 +54,8 @@ TEST(Trim, CutsCapturesOfProcessesThatEndedAlsoWhereNobodyReapedThem) {
     const pid_t pid = ::fork();
     if (pid == 0) {
       char byte = 0;
-      if (waits) (void)!::read(hold[0], &byte, 1);
+      if (waits)
+        (void)!::read(hold[0], &byte, 1);
       ::_exit(0);
     }
     wire::native::FileHeader header{};
@@ -75,7 +76,8 @@ TEST(Trim, CutsCapturesOfProcessesThatEndedAlsoWhereNobodyReapedThem) {
   EXPECT_EQ(std::filesystem::file_size(folder + "/runs" + wire::native::kSuffix),
             64 * wire::native::kPage);
   ASSERT_EQ(::write(hold[1], "", 1), 1);
-  for (const pid_t pid : {ended, running}) ::waitpid(pid, nullptr, 0);
+  for (const pid_t pid : {ended, running})
+    ::waitpid(pid, nullptr, 0);
   std::filesystem::remove_all(folder);
 }
 

@@ -33,24 +33,31 @@ std::string base_name(const std::string& metric) {
 Result<Planner> Planner::open(const std::filesystem::path& inject_library) {
   void* library = ::dlopen(inject_library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
-    return base::fail(Code::kToolMissing, ::dlerror(), inject_library.string(),
+    return base::fail(Code::kToolMissing,
+                      ::dlerror(),
+                      inject_library.string(),
                       "Build or install rangescope again.");
   const auto get =
       reinterpret_cast<wire::planner::GetTable>(::dlsym(library, wire::planner::kSymbol));
   if (get == nullptr) {
-    return base::fail(Code::kToolMissing, "the library was built without CUPTI",
+    return base::fail(Code::kToolMissing,
+                      "the library was built without CUPTI",
                       inject_library.string(),
                       "Install the CUDA toolkit (CUPTI's headers) and build rangescope again.");
   }
   const auto* table = get();
   if (table->version != wire::planner::kVersion) {
-    return base::fail(Code::kToolMissing, "the library is of another version of rangescope",
-                      inject_library.string(), "Install the program and its library together.");
+    return base::fail(Code::kToolMissing,
+                      "the library is of another version of rangescope",
+                      inject_library.string(),
+                      "Install the program and its library together.");
   }
   std::array<char, kMaxReason> reason{};
   if (table->open(reason.data(), reason.size()) != 0) {
     return base::fail(
-        Code::kToolMissing, reason.data(), "CUPTI",
+        Code::kToolMissing,
+        reason.data(),
+        "CUPTI",
         "Install CUDA 12.6 or newer, or set RANGESCOPE_CUPTI to the path of its libcupti.so.");
   }
   return Planner(table);
@@ -61,11 +68,13 @@ std::string Planner::cupti() const {
 }
 
 Result<void> check_chip(const std::string& chip, const std::vector<std::string>& chips) {
-  if (std::ranges::find(chips, chip) != chips.end()) return {};
+  if (std::ranges::find(chips, chip) != chips.end())
+    return {};
   std::string hint = base::did_you_mean(chip, chips);
-  if (hint.empty()) hint = "Chips: " + base::join(chips, ", ") + ".";
-  return base::fail(Code::kUsage, "unknown chip '" + base::printable(chip) + "'", "--chip",
-                    std::move(hint));
+  if (hint.empty())
+    hint = "Chips: " + base::join(chips, ", ") + ".";
+  return base::fail(
+      Code::kUsage, "unknown chip '" + base::printable(chip) + "'", "--chip", std::move(hint));
 }
 
 Result<std::vector<std::string>> Planner::chips() const {
@@ -81,7 +90,8 @@ Result<std::vector<std::string>> Planner::metrics(const std::string& chip, Metri
   std::array<char, kMaxReason> reason{};
   if (table_->metrics(chip.c_str(), kind, append, &names, reason.data(), reason.size()) != 0) {
     const auto all_chips = chips();
-    if (all_chips) TRY(check_chip(chip, *all_chips));
+    if (all_chips)
+      TRY(check_chip(chip, *all_chips));
     return base::fail(Code::kToolMissing, reason.data(), table_->library());
   }
   std::sort(names.begin(), names.end());
@@ -108,30 +118,44 @@ Result<MetricInfo> Planner::describe(const std::string& chip, const std::string&
   } three{{&description, &hardware, &dimension}};
   std::array<char, kMaxReason> reason{};
   const int answer = table_->describe(
-      chip.c_str(), metric.c_str(),
+      chip.c_str(),
+      metric.c_str(),
       [](void* c, const char* text) { static_cast<Three*>(c)->out[0]->emplace_back(text); },
       [](void* c, const char* text) { static_cast<Three*>(c)->out[1]->emplace_back(text); },
-      [](void* c, const char* text) { static_cast<Three*>(c)->out[2]->emplace_back(text); }, &three,
-      reason.data(), reason.size());
-  if (answer > 0) return tl::make_unexpected(unknown_metric(chip, metric, {}));
-  if (answer < 0) return base::fail(Code::kToolMissing, reason.data(), table_->library());
+      [](void* c, const char* text) { static_cast<Three*>(c)->out[2]->emplace_back(text); },
+      &three,
+      reason.data(),
+      reason.size());
+  if (answer > 0)
+    return tl::make_unexpected(unknown_metric(chip, metric, {}));
+  if (answer < 0)
+    return base::fail(Code::kToolMissing, reason.data(), table_->library());
   return MetricInfo{metric, description.at(0), hardware.at(0), dimension.at(0)};
 }
 
 Result<std::size_t> Planner::passes(const std::string& chip,
                                     std::span<const std::string> names) const {
   std::vector<const char*> pointers;
-  for (const std::string& name : names) pointers.push_back(name.c_str());
+  for (const std::string& name : names)
+    pointers.push_back(name.c_str());
   std::size_t number = 0, refused = 0;
   std::array<char, kMaxReason> reason{};
-  const int answer = table_->passes(chip.c_str(), pointers.data(), pointers.size(), &number,
-                                    &refused, reason.data(), reason.size());
-  if (answer == 1) return tl::make_unexpected(unknown_metric(chip, names[refused], {}));
-  if (answer < 0) return base::fail(Code::kToolMissing, reason.data(), table_->library());
+  const int answer = table_->passes(chip.c_str(),
+                                    pointers.data(),
+                                    pointers.size(),
+                                    &number,
+                                    &refused,
+                                    reason.data(),
+                                    reason.size());
+  if (answer == 1)
+    return tl::make_unexpected(unknown_metric(chip, names[refused], {}));
+  if (answer < 0)
+    return base::fail(Code::kToolMissing, reason.data(), table_->library());
   return answer == 0 ? number : 0;
 }
 
-base::Error Planner::unknown_metric(const std::string& chip, const std::string& metric,
+base::Error Planner::unknown_metric(const std::string& chip,
+                                    const std::string& metric,
                                     std::span<const model::MetricGroup> groups) const {
   const auto has_metric = [&](const std::string& chip_name) {
     const auto metrics = all_metrics(chip_name);
@@ -148,7 +172,8 @@ base::Error Planner::unknown_metric(const std::string& chip, const std::string& 
   std::vector<std::string> elsewhere;
   if (const auto all_chips = chips()) {
     for (const std::string& other : *all_chips) {
-      if (other != chip && has_metric(other)) elsewhere.push_back(other);
+      if (other != chip && has_metric(other))
+        elsewhere.push_back(other);
     }
   }
   if (!elsewhere.empty()) {
@@ -156,7 +181,8 @@ base::Error Planner::unknown_metric(const std::string& chip, const std::string& 
     return error;
   }
   std::vector<std::string> names;
-  for (const model::MetricGroup& group : groups) names.push_back(group.name);
+  for (const model::MetricGroup& group : groups)
+    names.push_back(group.name);
   if (const auto metrics = all_metrics(chip))
     names.insert(names.end(), metrics->begin(), metrics->end());
   error.hint = base::did_you_mean(base_name(metric), names);
@@ -175,7 +201,8 @@ bool lacks_counter(const model::MetricGroup& group, const auto& is_on_chip) {
 
 }  // namespace
 
-Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::string> names,
+Result<CounterPlan> Planner::plan(const std::string& chip,
+                                  std::span<const std::string> names,
                                   std::span<const model::MetricGroup> groups,
                                   bool skip_unknown) const {
   const auto chip_metrics = TRY(all_metrics(chip));
@@ -187,10 +214,13 @@ Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::
   plan.chip = chip;
   std::set<std::string> planned;
   const auto add = [&](const std::string& metric, const std::string& group = {}) {
-    if (planned.insert(metric).second) plan.metrics.push_back(metric);
-    if (group.empty()) return;
+    if (planned.insert(metric).second)
+      plan.metrics.push_back(metric);
+    if (group.empty())
+      return;
     std::string& wanted_by = plan.wanted_by[metric];
-    if (!wanted_by.empty()) wanted_by += ',';
+    if (!wanted_by.empty())
+      wanted_by += ',';
     wanted_by += group;
   };
   for (const std::string& name : names) {
@@ -231,7 +261,8 @@ Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::
     return base::fail(Code::kUsage,
                       plan.skipped.empty() ? "no metrics are asked for"
                                            : "no metric is left that " + chip + " has",
-                      "--metrics", "Name groups or CUPTI metrics, separated by commas.");
+                      "--metrics",
+                      "Name groups or CUPTI metrics, separated by commas.");
   TRY(configure(plan));
   return plan;
 }
@@ -256,23 +287,26 @@ Result<void> Planner::configure(CounterPlan& plan) const {
         }
         configuration.metrics.pop_back();
       }
-      if (is_placed) continue;
+      if (is_placed)
+        continue;
       const auto metric_passes = TRY(passes(plan.chip, {&metric, 1}));
       plan.configurations.push_back({{metric}, metric_passes});
     }
     plan.metrics.clear();
     for (const Configuration& configuration : plan.configurations)
-      plan.metrics.insert(plan.metrics.end(), configuration.metrics.begin(),
-                          configuration.metrics.end());
+      plan.metrics.insert(
+          plan.metrics.end(), configuration.metrics.begin(), configuration.metrics.end());
   }
   plan.passes = 0;
   for (const Configuration& configuration : plan.configurations)
     plan.passes += configuration.passes;
-  if (plan.configurations.size() <= wire::counters::kMaxConfigurations) return {};
+  if (plan.configurations.size() <= wire::counters::kMaxConfigurations)
+    return {};
   return base::fail(
       Code::kUsage,
       base::counted(plan.configurations.size(), "set") + " that cannot be counted together",
-      "--metrics", "Ask for fewer at a time.");
+      "--metrics",
+      "Ask for fewer at a time.");
 }
 
 Result<void> Planner::explain(CounterPlan& plan) const {
@@ -280,7 +314,8 @@ Result<void> Planner::explain(CounterPlan& plan) const {
   plan.together.clear();
   for (const std::string& metric : plan.metrics) {
     MetricCost cost = TRY(cost_of(plan, metric));
-    if (cost.alone == 1) add_to_one_pass(plan, metric);
+    if (cost.alone == 1)
+      add_to_one_pass(plan, metric);
     plan.costs.push_back(std::move(cost));
   }
   std::ranges::stable_sort(plan.costs, std::ranges::greater(), &MetricCost::saved);
@@ -309,13 +344,16 @@ Result<MetricCost> Planner::cost_of(const CounterPlan& plan, const std::string& 
   std::vector<std::string> others = configuration->metrics;
   std::erase(others, metric);
   std::size_t passes_without = 0;
-  if (!others.empty()) passes_without = TRY(passes(plan.chip, others));
+  if (!others.empty())
+    passes_without = TRY(passes(plan.chip, others));
   cost.saved = configuration->passes - std::min(configuration->passes, passes_without);
   for (const auto& [expensive, cheaper] : kCheaper) {
-    if (metric != expensive) continue;
+    if (metric != expensive)
+      continue;
     const std::string name = cheaper;
     const auto cheaper_passes = passes(plan.chip, {&name, 1});
-    if (!cheaper_passes || *cheaper_passes >= cost.alone) continue;
+    if (!cheaper_passes || *cheaper_passes >= cost.alone)
+      continue;
     cost.cheaper = name;
     cost.cheaper_passes = *cheaper_passes;
   }
@@ -328,7 +366,8 @@ void Planner::add_to_one_pass(CounterPlan& plan, const std::string& metric) cons
     std::vector<std::string> extended = set;
     extended.push_back(metric);
     const auto set_passes = passes(plan.chip, extended);
-    if (!set_passes || *set_passes != 1) continue;
+    if (!set_passes || *set_passes != 1)
+      continue;
     set = std::move(extended);
     return;
   }

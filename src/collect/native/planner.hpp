@@ -95,7 +95,8 @@ class Planner {
                                                  const std::string& metric) const;
   /// Adds the metric to the first set of plan.together that still takes one pass with it.
   void add_to_one_pass(CounterPlan& plan, const std::string& metric) const;
-  [[nodiscard]] base::Error unknown_metric(const std::string& chip, const std::string& metric,
+  [[nodiscard]] base::Error unknown_metric(const std::string& chip,
+                                           const std::string& metric,
                                            std::span<const model::MetricGroup> groups) const;
   const wire::planner::Table* table_;
 };

@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 
 /// Also true for a zombie: the init of a container may not reap orphans.
 bool has_ended(pid_t pid) {
-  if (::kill(pid, 0) != 0) return errno == ESRCH;
+  if (::kill(pid, 0) != 0)
+    return errno == ESRCH;
   const auto process = base::process_at(pid);
   return process && base::process_has_ended(*process);
 }
@@ -31,7 +32,8 @@ bool has_ended(pid_t pid) {
 bool trim(const fs::path& path) {
   const int file =
       ::open(base::in_place(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (file < 0) return false;
+  if (file < 0)
+    return false;
   bool running = false;
   wire::native::FileHeader header{};
   struct stat found {};
@@ -40,7 +42,8 @@ bool trim(const fs::path& path) {
       wire::native::written_bytes(header, static_cast<std::uint64_t>(found.st_size)) ==
           header.used_bytes) {
     running = !has_ended(static_cast<pid_t>(header.pid));
-    if (!running) (void)!::ftruncate(file, static_cast<off_t>(header.used_bytes));
+    if (!running)
+      (void)!::ftruncate(file, static_cast<off_t>(header.used_bytes));
   }
   ::close(file);
   return running;

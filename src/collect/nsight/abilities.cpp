@@ -19,9 +19,11 @@ bool value_char(char c) {
 /// "--nvtx-include" at `begin`, without what follows.
 std::string long_option(std::string_view text, std::size_t begin) {
   std::size_t end = begin + 2;
-  while (end < text.size() && option_char(text[end])) ++end;
+  while (end < text.size() && option_char(text[end]))
+    ++end;
   std::string name(text.substr(begin, end - begin));
-  while (name.ends_with('-')) name.pop_back();
+  while (name.ends_with('-'))
+    name.pop_back();
   return name.size() > 2 ? name : std::string{};
 }
 
@@ -34,14 +36,16 @@ bool is_value(std::string_view word) {
 
 bool Abilities::takes(std::string_view option, std::string_view value) const {
   const auto found = options.find(std::string(option));
-  if (found == options.end()) return false;
+  if (found == options.end())
+    return false;
   const auto& values = found->second;
   return values.empty() || std::find(values.begin(), values.end(), value) != values.end();
 }
 
 std::vector<std::string> Abilities::option_names() const {
   std::vector<std::string> names;
-  for (const auto& [name, unused] : options) names.push_back(name);
+  for (const auto& [name, unused] : options)
+    names.push_back(name);
   return names;
 }
 
@@ -50,22 +54,28 @@ std::map<std::string, std::vector<std::string>> parse_ncu_help(std::string_view 
   std::vector<std::string>* current = nullptr;
   for (const std::string_view line : base::split(help, '\n')) {
     const std::size_t indent = line.find_first_not_of(' ');
-    if (indent == std::string_view::npos) continue;
+    if (indent == std::string_view::npos)
+      continue;
     if (indent <= 2 && line[indent] == '-') {  // "  -k [ --kernel-name ] arg" or "  --set arg text"
       const auto dashes = line.find("--");
       std::string name;
-      if (dashes != std::string_view::npos) name = long_option(line, dashes);
+      if (dashes != std::string_view::npos)
+        name = long_option(line, dashes);
       current = name.empty() ? nullptr : &options[name];
       continue;
     }
     // The column of texts is at 30 or more; values are indented further than prose, to 41 ... 44.
-    if (indent < 30) current = nullptr;
-    if (!current || indent < 41 || indent > 44) continue;
+    if (indent < 30)
+      current = nullptr;
+    if (!current || indent < 41 || indent > 44)
+      continue;
     // A value is alone on its line, or before a colon or "(default)".
     std::string_view text = base::trim(line);
     text = base::trim(text.substr(0, text.find(':')));
-    if (text.ends_with("(default)")) text = base::trim(text.substr(0, text.size() - 9));
-    if (is_value(text)) current->emplace_back(text);
+    if (text.ends_with("(default)"))
+      text = base::trim(text.substr(0, text.size() - 9));
+    if (is_value(text))
+      current->emplace_back(text);
   }
   return options;
 }
@@ -91,7 +101,8 @@ std::vector<std::string> options_of_heading(std::string_view line) {
 /// "\t--sample=", "\t-s, --sample="
 bool is_heading(std::string_view line) {
   constexpr std::size_t kMaxStart = 20;
-  if (!line.starts_with('\t') || line.size() < 2 || line[1] == ' ') return false;
+  if (!line.starts_with('\t') || line.size() < 2 || line[1] == ' ')
+    return false;
   return base::trim(line).find("--") < kMaxStart;
 }
 
@@ -105,10 +116,13 @@ std::vector<std::string> values_in(std::string_view text) {
   for (std::string_view word : base::split(words, ' ')) {
     word = base::trim(word);
     const auto is_quote = [](char c) { return c == '\'' || c == '`'; };
-    while (!word.empty() && is_quote(word.front())) word.remove_prefix(1);
-    while (!word.empty() && is_quote(word.back())) word.remove_suffix(1);
+    while (!word.empty() && is_quote(word.front()))
+      word.remove_prefix(1);
+    while (!word.empty() && is_quote(word.back()))
+      word.remove_suffix(1);
     const bool is_filler = std::ranges::find(kFillers, word) != std::end(kFillers);
-    if (!is_filler && is_value(word)) values.emplace_back(word);
+    if (!is_filler && is_value(word))
+      values.emplace_back(word);
   }
   return values;
 }
@@ -116,10 +130,18 @@ std::vector<std::string> values_in(std::string_view text) {
 /// A word of prose instead of a value: "integers between 1 and 32", "signal number",
 /// "`range@domain' to specify ...". Values with parts ("repeat:N") cannot be checked either.
 bool is_prose(const std::string& word) {
-  static constexpr std::string_view kProse[] = {"integers", "signal", "specify", "comma-separated",
-                                                "ID",       "a",      "repeat",  "repeat-shutdown",
-                                                "to",       "F1"};
-  if (std::ranges::find(kProse, word) != std::end(kProse)) return true;
+  static constexpr std::string_view kProse[] = {"integers",
+                                                "signal",
+                                                "specify",
+                                                "comma-separated",
+                                                "ID",
+                                                "a",
+                                                "repeat",
+                                                "repeat-shutdown",
+                                                "to",
+                                                "F1"};
+  if (std::ranges::find(kProse, word) != std::end(kProse))
+    return true;
   return word.find_first_not_of("0123456789") == std::string::npos;
 }
 
@@ -135,7 +157,8 @@ std::map<std::string, std::vector<std::string>> parse_nsys_help(std::string_view
     if (is_heading(raw)) {
       is_listing = false;
       current = options_of_heading(text);
-      for (const std::string& name : current) options[name];
+      for (const std::string& name : current)
+        options[name];
       continue;
     }
     const auto list_start = text.find(kListStart);
@@ -145,14 +168,17 @@ std::map<std::string, std::vector<std::string>> parse_nsys_help(std::string_view
       is_listing = true;
       text.remove_prefix(list_start + kListStart.size());
     }
-    if (!is_listing) continue;
+    if (!is_listing)
+      continue;
     const auto stop = text.find('.');
     for (const std::string& value : values_in(text.substr(0, stop)))
-      for (const std::string& name : current) options[name].push_back(value);
+      for (const std::string& name : current)
+        options[name].push_back(value);
     is_listing = stop == std::string_view::npos;
   }
   for (auto& [name, values] : options)
-    if (std::ranges::any_of(values, is_prose)) values.clear();
+    if (std::ranges::any_of(values, is_prose))
+      values.clear();
   return options;
 }
 
@@ -163,14 +189,16 @@ std::vector<std::size_t> column_starts(std::string_view rule) {
   std::vector<std::size_t> starts;
   for (std::size_t i = 0; i < rule.size(); ++i) {
     const bool follows_blank = i == 0 || rule[i - 1] == ' ';
-    if (rule[i] == '-' && follows_blank) starts.push_back(i);
+    if (rule[i] == '-' && follows_blank)
+      starts.push_back(i);
   }
   return starts;
 }
 
 /// The third column of `ncu --list-sets`; "" if the line is shorter.
 std::string_view enabled_cell(std::string_view line, const std::vector<std::size_t>& columns) {
-  if (line.size() <= columns[2]) return {};
+  if (line.size() <= columns[2])
+    return {};
   line = line.substr(0, columns.size() > 3 ? columns[3] : line.size());
   return base::trim(line.substr(columns[2]));
 }
@@ -181,7 +209,8 @@ void parse_ncu_sets(std::string_view text, Abilities& into) {
   std::vector<std::size_t> columns;
   std::string current, sections;
   const auto finish = [&] {
-    if (current.empty()) return;
+    if (current.empty())
+      return;
     for (const std::string_view section : base::split(sections, ','))
       into.sets[current].emplace_back(base::trim(section));
   };
@@ -189,27 +218,32 @@ void parse_ncu_sets(std::string_view text, Abilities& into) {
   for (const std::string_view line : base::split(text, '\n')) {
     if (line.starts_with("-----")) {
       in_heading = columns.empty();
-      if (in_heading) columns = column_starts(line);
+      if (in_heading)
+        columns = column_starts(line);
       continue;
     }
     if (columns.size() < 3 || in_heading || line.size() < columns[1]) {
-      if (line.starts_with("Identifier")) in_heading = false;
+      if (line.starts_with("Identifier"))
+        in_heading = false;
       continue;
     }
     const std::string_view name = base::trim(line.substr(0, columns[1]));
     const std::size_t width = columns[2] - columns[1];
     std::string_view piece = line.substr(columns[1], width);
-    while (piece.ends_with(' ')) piece.remove_suffix(1);
+    while (piece.ends_with(' '))
+      piece.remove_suffix(1);
     if (!name.empty()) {
       finish();
       current = name;
       sections.clear();
-      if (enabled_cell(line, columns) == "yes") into.default_set = current;
+      if (enabled_cell(line, columns) == "yes")
+        into.default_set = current;
       into.sets[current];
     }
     // Long cells are cut at the width of the column, also within words.
     sections += piece;
-    if (piece.size() == width - 1 && piece.ends_with(',')) sections += ' ';
+    if (piece.size() == width - 1 && piece.ends_with(','))
+      sections += ' ';
   }
   finish();
 }
@@ -225,7 +259,8 @@ std::set<std::string> parse_ncu_sections(std::string_view text) {
     if (!table || line.starts_with("Identifier") || line.starts_with(' ') || line.starts_with("=="))
       continue;
     const std::string_view name = line.substr(0, line.find(' '));
-    if (is_value(name)) names.emplace(name);
+    if (is_value(name))
+      names.emplace(name);
   }
   return names;
 }
@@ -234,7 +269,8 @@ std::set<std::string> parse_ncu_metrics(std::string_view text) {
   std::set<std::string> names;
   for (const std::string_view line : base::split(text, '\n')) {
     const std::string_view name = line.substr(0, line.find(' '));
-    if (name.find("__") != std::string_view::npos && is_value(name)) names.emplace(name);
+    if (name.find("__") != std::string_view::npos && is_value(name))
+      names.emplace(name);
   }
   return names;
 }
@@ -285,7 +321,8 @@ std::set<std::string> catalogue(std::string_view text) {
   for (const std::string_view line : base::split(text, '\n')) {
     const auto blank = line.find(' ');
     const auto shared = base::to_uint(line.substr(0, blank));
-    if (!shared || blank == std::string_view::npos || *shared > last.size()) continue;
+    if (!shared || blank == std::string_view::npos || *shared > last.size())
+      continue;
     last = last.substr(0, *shared) + std::string(line.substr(blank + 1));
     names.insert(last);
   }
@@ -295,18 +332,22 @@ std::set<std::string> catalogue(std::string_view text) {
 }  // namespace
 
 base::Result<Abilities> newest_known(std::string_view tool, const std::filesystem::path& folder) {
-  base::Result<Abilities> newest =
-      base::fail(base::Code::kNoInput, "no version of " + std::string(tool) + " is known",
-                 folder.string(), "Install rangescope anew.");
+  base::Result<Abilities> newest = base::fail(base::Code::kNoInput,
+                                              "no version of " + std::string(tool) + " is known",
+                                              folder.string(),
+                                              "Install rangescope anew.");
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    if (!entry.path().filename().string().starts_with(std::string(tool) + "-")) continue;
+    if (!entry.path().filename().string().starts_with(std::string(tool) + "-"))
+      continue;
     const auto text = base::read_file(entry.path());
     auto read =
         text ? from_json(*text) : base::Result<Abilities>(tl::make_unexpected(text.error()));
-    if (read && (!newest || newest->version < read->version)) newest = std::move(read);
+    if (read && (!newest || newest->version < read->version))
+      newest = std::move(read);
   }
-  if (!newest) return newest;
+  if (!newest)
+    return newest;
   newest->path = tool;
   if (const auto names = base::read_file(folder / "ncu-metrics.txt"); tool == "ncu" && names) {
     newest->metrics = catalogue(*names);

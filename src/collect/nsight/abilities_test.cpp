@@ -110,9 +110,12 @@ TEST(Abilities, MetricsAreKnownWithoutAnNcu) {
       newest_known("ncu", std::filesystem::path(base::source_dir) / "conf" / "tools");
   ASSERT_TRUE(known.has_value());
   EXPECT_GT(known->metrics.size(), 3000u);
-  for (const char* metric :
-       {"sm__throughput", "dram__throughput", "gpu__time_duration", "l1tex__t_sector_hit_rate",
-        "smsp__inst_executed_pipe_tensor", "lts__t_sectors"})
+  for (const char* metric : {"sm__throughput",
+                             "dram__throughput",
+                             "gpu__time_duration",
+                             "l1tex__t_sector_hit_rate",
+                             "smsp__inst_executed_pipe_tensor",
+                             "lts__t_sectors"})
     EXPECT_EQ(known->metrics.count(metric), 1u) << metric;
   ncu::Options options;
   options.values["metrics"] = {"sm__throughput.avg.pct_of_peak_sustained_elapsed",

@@ -36,7 +36,8 @@ Request request(const std::vector<std::string>& include = {},
   out.run_dir = "/runs/1";
   auto ranges = model::RangeSelection::parse(include, exclude);
   EXPECT_TRUE(ranges.has_value());
-  if (ranges) out.ranges = std::move(*ranges);
+  if (ranges)
+    out.ranges = std::move(*ranges);
   return out;
 }
 
@@ -48,13 +49,15 @@ std::string show(const base::Result<Plan>& plan) {
   for (const auto& [name, value] : plan->set_env)
     out += name + "=" + base::shell_quote(value) + " ";
   out += base::shell_quote(plan->argv) + "\n";
-  for (const std::string& note : plan->notes) out += "  note: " + note + "\n";
+  for (const std::string& note : plan->notes)
+    out += "  note: " + note + "\n";
   return out;
 }
 
 /// What an option changes against the plan without it.
 std::string change(const base::Result<Plan>& before, const base::Result<Plan>& after) {
-  if (!before || !after) return show(after);
+  if (!before || !after)
+    return show(after);
   std::vector<std::string> gone = before->argv, come;
   for (const std::string& word : after->argv) {
     const auto same = std::find(gone.begin(), gone.end(), word);
@@ -65,7 +68,8 @@ std::string change(const base::Result<Plan>& before, const base::Result<Plan>& a
   }
   std::string out =
       "  +" + (come.empty() ? std::string(" (nothing)") : " " + base::shell_quote(come)) + "\n";
-  if (!gone.empty()) out += "  - " + base::shell_quote(gone) + "\n";
+  if (!gone.empty())
+    out += "  - " + base::shell_quote(gone) + "\n";
   for (const std::string& note : after->notes)
     if (std::find(before->notes.begin(), before->notes.end(), note) == before->notes.end())
       out += "  note: " + note + "\n";
@@ -90,11 +94,16 @@ void compare(const std::string& name, const std::string& text) {
 ncu::Options ncu_defaults(const std::string& mode) {
   ncu::Options options;
   options.replay_mode = mode;
-  options.values = {{"target_processes", {"all"}},   {"app_replay_match", {"grid"}},
-                    {"app_replay_mode", {"strict"}}, {"app_replay_buffer", {"file"}},
-                    {"clock_control", {"base"}},     {"cache_control", {"all"}},
-                    {"graph_profiling", {"node"}},   {"kernel_name_base", {"function"}},
-                    {"rename_kernels", {"true"}},    {"force_overwrite", {"true"}}};
+  options.values = {{"target_processes", {"all"}},
+                    {"app_replay_match", {"grid"}},
+                    {"app_replay_mode", {"strict"}},
+                    {"app_replay_buffer", {"file"}},
+                    {"clock_control", {"base"}},
+                    {"cache_control", {"all"}},
+                    {"graph_profiling", {"node"}},
+                    {"kernel_name_base", {"function"}},
+                    {"rename_kernels", {"true"}},
+                    {"force_overwrite", {"true"}}};
   return options;
 }
 
@@ -109,7 +118,8 @@ TEST(GoldenCommands, NcuWholeCommandLines) {
       const Abilities can = abilities("ncu-" + version);
       const bool ranges = mode == "range" || mode == "app-range";
       text += "ncu " + version + ", replay mode " + mode + "\n";
-      text += show(ncu::plan(can, ncu_defaults(mode),
+      text += show(ncu::plan(can,
+                             ncu_defaults(mode),
                              ranges ? request({"decode"}) : request({"decode"}, {"warmup/"})));
       if (ranges && can.takes("--replay-mode", mode))
         text += "with an exclusion\n" +
@@ -197,13 +207,16 @@ TEST(GoldenCommands, NcuEveryOption) {
     for (const std::string& version : kNcu)
       for (const char* mode : {"kernel", "application", "range"}) {
         const Abilities can = abilities("ncu-" + version);
-        if (!can.takes("--replay-mode", mode)) continue;
+        if (!can.takes("--replay-mode", mode))
+          continue;
         ncu::Options options = ncu_defaults(mode);
         const auto before = ncu::plan(can, options, request({"decode/"}));
         options.values[sample->first] = sample->second;
         options.asked.insert(sample->first);
-        if (row.key == "kill") options.values["launch_count"] = {"10"};
-        if (row.key == "kernel_name_base") options.values["kernel_name"] = {"matmul"};
+        if (row.key == "kill")
+          options.values["launch_count"] = {"10"};
+        if (row.key == "kernel_name_base")
+          options.values["kernel_name"] = {"matmul"};
         text += std::string(row.key) + "=" + base::join(sample->second, ",") + ", " + version +
                 ", " + mode + "\n";
         text += change(before, ncu::plan(can, options, request({"decode/"})));
@@ -214,9 +227,21 @@ TEST(GoldenCommands, NcuEveryOption) {
 
 TEST(GoldenCommands, NcuEveryExpression) {
   std::string text;
-  for (const std::string written : {"decode", "decode/", "decode*", "LLM@*", "LLM@decode/",
-                                    "*@decode", "A::A1", "prefill;decode", "A,B", "A/*/B", "[A",
-                                    "A]", "regex:^layer[0-9]/", "a/b [x], y@z/", "request"}) {
+  for (const std::string written : {"decode",
+                                    "decode/",
+                                    "decode*",
+                                    "LLM@*",
+                                    "LLM@decode/",
+                                    "*@decode",
+                                    "A::A1",
+                                    "prefill;decode",
+                                    "A,B",
+                                    "A/*/B",
+                                    "[A",
+                                    "A]",
+                                    "regex:^layer[0-9]/",
+                                    "a/b [x], y@z/",
+                                    "request"}) {
     auto normal = model::normalize(written);
     text += written + "\n";
     if (!normal) {
@@ -228,7 +253,8 @@ TEST(GoldenCommands, NcuEveryExpression) {
     const auto before = ncu::plan(can, ncu_defaults("range"), request());
     auto after = ncu::plan(can, ncu_defaults("range"), request({written}));
     text += change(before, after);
-    for (const std::string& note : normal->notes) text += "  note: " + note + "\n";
+    for (const std::string& note : normal->notes)
+      text += "  note: " + note + "\n";
   }
   compare("ncu-expressions.txt", text);
 }
@@ -333,7 +359,8 @@ TEST(GoldenCommands, NsysEveryOption) {
       const Abilities can = abilities("nsys-" + version);
       nsys::Options options = defaults();
       options.gating = key == "capture_range_end";  // a range that is named is a gate by itself
-      if (key == "capture_range_end") options.values["nvtx_capture"] = {"decode"};
+      if (key == "capture_range_end")
+        options.values["nvtx_capture"] = {"decode"};
       const auto before = nsys::plan(can, defaults(), request({"decode"}));
       options.values[key] = value;
       options.asked.insert(key);
@@ -349,9 +376,19 @@ TEST(GoldenCommands, NsysEveryOption) {
 
 TEST(GoldenCommands, NsysEveryCaptureRange) {
   std::string text;
-  for (const char* written :
-       {"decode", "decode/", "LLM@decode", "LLM@decode/", "*@decode", "mail\\@host", "decode*",
-        "A/B", "prefill;decode", "decode@*", "range", "decode@LLM", "range@domain"}) {
+  for (const char* written : {"decode",
+                              "decode/",
+                              "LLM@decode",
+                              "LLM@decode/",
+                              "*@decode",
+                              "mail\\@host",
+                              "decode*",
+                              "A/B",
+                              "prefill;decode",
+                              "decode@*",
+                              "range",
+                              "decode@LLM",
+                              "range@domain"}) {
     auto capture = nsys::capture_of(written);
     text += std::string(written) + " -> " +
             (capture ? *capture
@@ -374,10 +411,24 @@ TEST(NcuKernels, OneEscapedExpressionBoundedInLength) {
 
 // As ncu 2022.3.0 judges them.
 TEST(NcuKernels, KernelIds) {
-  for (const char* good :
-       {"::foobar:2", ":7:regex:^foo:", "regex.1|2::foo:2", ":::.*5|3", ":::.*0", ":::5|10|15",
-        ":::", "::a:", "::regex::5", "::a:[05]0", "::a:^5$", "::a:(5|6)", "::a:1,5", "::a: 5",
-        "::a:5?", "::a:+5", "::a:0", "::regex:a(?=b):1"})
+  for (const char* good : {"::foobar:2",
+                           ":7:regex:^foo:",
+                           "regex.1|2::foo:2",
+                           ":::.*5|3",
+                           ":::.*0",
+                           ":::5|10|15",
+                           ":::",
+                           "::a:",
+                           "::regex::5",
+                           "::a:[05]0",
+                           "::a:^5$",
+                           "::a:(5|6)",
+                           "::a:1,5",
+                           "::a: 5",
+                           "::a:5?",
+                           "::a:+5",
+                           "::a:0",
+                           "::regex:a(?=b):1"})
     EXPECT_EQ(ncu::kernel_id_mistake(good), "") << good;
   EXPECT_EQ(ncu::kernel_id_mistake("5::10::2"), "'10' is not a name operator; only regex is");
   EXPECT_EQ(ncu::kernel_id_mistake(":::regex:.*5"), "'' is not a name operator; only regex is");

@@ -25,7 +25,8 @@ std::string said(const std::string& recording, const std::string& command) {
   const std::string head = "$ " + command + "\n";
   const auto at = recording.starts_with(head) ? 0 : recording.find("\n" + head);
   EXPECT_NE(at, std::string::npos) << command;
-  if (at == std::string::npos) return {};
+  if (at == std::string::npos)
+    return {};
   const auto begin = recording.find(head, at) + head.size(), end = recording.find("\n$ ", begin);
   return recording.substr(begin, end == std::string::npos ? end : end + 1 - begin);
 }
@@ -74,8 +75,10 @@ void compare(const std::string& tool, const std::string& version) {
 }
 
 TEST(GoldenHelp, AbilitiesAreWhatTheToolsSay) {
-  for (const std::string& version : kNcu) compare("ncu", version);
-  for (const std::string& version : kNsys) compare("nsys", version);
+  for (const std::string& version : kNcu)
+    compare("ncu", version);
+  for (const std::string& version : kNsys)
+    compare("nsys", version);
 }
 
 /// "2022.3" is not later than 2022.3.0.
@@ -96,9 +99,11 @@ void check(const Abilities& can, const Option& row) {
 
 TEST(GoldenHelp, TheTablesNameTheFirstVersion) {
   for (const std::string& version : kNcu)
-    for (const Option& row : option_table("ncu")) check(asked("ncu", version), row);
+    for (const Option& row : option_table("ncu"))
+      check(asked("ncu", version), row);
   for (const std::string& version : kNsys)
-    for (const Option& row : option_table("nsys")) check(asked("nsys", version), row);
+    for (const Option& row : option_table("nsys"))
+      check(asked("nsys", version), row);
 }
 
 }  // namespace golden_help_test

@@ -24,9 +24,11 @@ std::string refused_calls(const Evidence& evidence) {
   std::vector<std::string> calls;
   for (const auto& [api, count] : evidence.calls) {
     const std::string reason = range_replay_refuses(api);
-    if (reason.empty()) continue;
+    if (reason.empty())
+      continue;
     std::string details = base::counted(count, "time");
-    if (reason != api) details += "; " + reason;
+    if (reason != api)
+      details += "; " + reason;
     calls.push_back(api + " (" + details + ")");
   }
   if (calls.empty() && evidence.graph_launches > 0)
@@ -38,13 +40,15 @@ std::string refused_calls(const Evidence& evidence) {
 
 std::string_view step_name(Step step) {
   for (const StepName& entry : kSteps)
-    if (entry.step == step) return entry.name;
+    if (entry.step == step)
+      return entry.name;
   return "?";
 }
 
 std::optional<Step> find_step(std::string_view name) {
   for (const StepName& entry : kSteps)
-    if (entry.name == name) return entry.step;
+    if (entry.name == name)
+      return entry.step;
   return std::nullopt;
 }
 
@@ -53,7 +57,8 @@ std::string range_replay_refuses(std::string_view api) {
   // suffixes.
   for (const auto& [reason, prefixes] : base::rows<2>(rangescope_ladder))
     for (const std::string_view prefix : base::split(prefixes, ' '))
-      if (api.starts_with(prefix)) return std::string(reason.empty() ? prefix : reason);
+      if (api.starts_with(prefix))
+        return std::string(reason.empty() ? prefix : reason);
   return {};
 }
 
@@ -64,7 +69,8 @@ std::string calls_to_note() {
     for (const std::string_view prefix : base::split(prefixes, ' ')) {
       const bool is_listed = prefix.starts_with("cuMemAlloc") || prefix.starts_with("cuMemFree");
       const bool is_of_runtime = prefix.starts_with("cuda");
-      if (!is_listed && !is_of_runtime) calls += "," + std::string(prefix);
+      if (!is_listed && !is_of_runtime)
+        calls += "," + std::string(prefix);
     }
   }
   return calls;
@@ -78,16 +84,20 @@ namespace {
 
 /// Why native counters cannot measure the ranges; "" if they can.
 std::string no_native_reason(const Wish& wish, const Evidence& evidence) {
-  if (!wish.ranges) return "no range was named";
-  if (wish.kernel_filter) return "a kernel filter was given";
+  if (!wish.ranges)
+    return "no range was named";
+  if (wish.kernel_filter)
+    return "a kernel filter was given";
   if (wish.sections)
     return "sections were asked for; native counters give metrics (metrics=[...] alone would use "
            "them)";
   if (!wish.native_counters) {
-    if (!wish.no_native_counters.empty()) return wish.no_native_counters;
+    if (!wish.no_native_counters.empty())
+      return wish.no_native_counters;
     return "the native collector cannot collect counters here";
   }
-  if (!evidence.occurrences) return {};
+  if (!evidence.occurrences)
+    return {};
   const std::uint64_t instances = *evidence.occurrences;
   if (instances < 2)
     return "the range has one instance, and native counters take one pass per instance";
@@ -99,18 +109,24 @@ std::string no_native_reason(const Wish& wish, const Evidence& evidence) {
 }
 
 /// Why ncu cannot replay the ranges in this mode; "" if it can.
-std::string no_replay_reason(Step step, const Wish& wish, const Evidence& evidence,
+std::string no_replay_reason(Step step,
+                             const Wish& wish,
+                             const Evidence& evidence,
                              const Abilities& ncu) {
   const std::string tool = "ncu " + to_string(ncu.version), mode(step_name(step));
-  if (!wish.ranges) return "no range was named";
-  if (wish.kernel_filter) return "a kernel filter was given, and a range is measured as a whole";
-  if (!ncu.takes("--replay-mode", mode)) return tool + " has no " + mode + " replay";
+  if (!wish.ranges)
+    return "no range was named";
+  if (wish.kernel_filter)
+    return "a kernel filter was given, and a range is measured as a whole";
+  if (!ncu.takes("--replay-mode", mode))
+    return tool + " has no " + mode + " replay";
   if (wish.every > 1 && !ncu.has("--range-filter"))
     return tool + " cannot choose every " + std::to_string(wish.every) +
            ". occurrence (--range-filter came with 2023.1)";
   if (step == Step::kRange) {
     const std::string calls = refused_calls(evidence);
-    if (!calls.empty()) return "range replay cannot replay what was seen inside: " + calls;
+    if (!calls.empty())
+      return "range replay cannot replay what was seen inside: " + calls;
     if (evidence.contexts > 1)
       return "the range uses " + std::to_string(evidence.contexts) + " CUDA contexts";
   }
@@ -130,17 +146,20 @@ std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abili
     return {{only_step.value_or(Step::kKernel), true, "asked for"}};
   }
   std::vector<Rung> rungs;
-  rungs.push_back(rung_unless(Step::kNative, no_native_reason(wish, evidence),
+  rungs.push_back(rung_unless(Step::kNative,
+                              no_native_reason(wish, evidence),
                               "metrics of a range with enough instances: no replay needed"));
   rungs.push_back(
-      rung_unless(Step::kRange, no_replay_reason(Step::kRange, wish, evidence, ncu),
+      rung_unless(Step::kRange,
+                  no_replay_reason(Step::kRange, wish, evidence, ncu),
                   evidence.kernels ? "nothing inside prevents it" : "the program was not probed"));
   std::string relaunch = "relaunches the program for every pass; allows any CUDA call inside";
   if (evidence.alike == false)
     relaunch += "; instances differ, so the program must do the same every time";
-  rungs.push_back(rung_unless(Step::kAppRange,
-                              no_replay_reason(Step::kAppRange, wish, evidence, ncu), relaunch));
-  rungs.push_back({Step::kKernel, true,
+  rungs.push_back(rung_unless(
+      Step::kAppRange, no_replay_reason(Step::kAppRange, wish, evidence, ncu), relaunch));
+  rungs.push_back({Step::kKernel,
+                   true,
                    wish.ranges
                        ? "each kernel inside the range is replayed; works where ranges cannot"
                        : "no range was named, so kernels are measured"});

@@ -67,7 +67,8 @@ struct Rung {
 
 /// Every rung in order. At least one is taken unless a single mode was asked for that the tool
 /// lacks.
-[[nodiscard]] std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence,
+[[nodiscard]] std::vector<Rung> ladder(const Wish& wish,
+                                       const Evidence& evidence,
                                        const Abilities& ncu);
 
 /// CUDA calls that range replay cannot replay: the name's reason, or "" when it can (Nsight

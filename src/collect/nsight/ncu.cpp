@@ -15,11 +15,13 @@ namespace {
 
 /// Which of a kernel's names the pattern is for, in ncu's words.
 std::string_view name_base(std::string_view pattern) {
-  if (pattern.starts_with("_Z")) return "mangled";
+  if (pattern.starts_with("_Z"))
+    return "mangled";
   const auto has_any = [&](std::string_view characters) {
     return pattern.find_first_of(characters) != std::string_view::npos;
   };
-  if (!pattern.starts_with(model::kRegexPrefix)) return has_any("<(: ") ? "demangled" : "function";
+  if (!pattern.starts_with(model::kRegexPrefix))
+    return has_any("<(: ") ? "demangled" : "function";
   pattern.remove_prefix(model::kRegexPrefix.size());
   // ^ and $ are the ends of one kind of name; only the demangled name has more than the function's.
   return has_any("^$") && !has_any("<: ") ? "function" : "demangled";
@@ -30,11 +32,13 @@ std::string_view key_of(const model::Finding& finding) {
   for (const auto& [id, key] : {std::pair{"command.unknown_set", "set"},
                                 {"command.unknown_section", "sections"},
                                 {"command.unknown_metric", "metrics"}})
-    if (finding.id == id) return key;
+    if (finding.id == id)
+      return key;
   const std::size_t option_start = std::min(finding.found.find("--"), finding.found.size());
   const std::string_view rest = std::string_view(finding.found).substr(option_start);
   const Option* row = find_option("ncu", rest.substr(0, rest.find_first_of(" :,")));
-  if (row && row->key.empty()) row = find_option("ncu", row->other);
+  if (row && row->key.empty())
+    row = find_option("ncu", row->other);
   return row ? row->key : std::string_view{};
 }
 
@@ -49,14 +53,20 @@ class Planner : ToolPlanner {
     TRY(has_program());
     plan_.set_env["LC_ALL"] = "C";
     add({can_.path.string()});
-    if (can_.has("--config-file")) add({"--config-file", "off"});
+    if (can_.has("--config-file"))
+      add({"--config-file", "off"});
     const std::filesystem::path base = report_base(request_, ncu_);
     plan_.folders = {base.parent_path()};
     add({"--export", base.string()});
     add({"--log-file", base.string() + ".log"});
-    if (can_.has("--print-units")) add({"--print-units", "base"});
-    for (auto step : {&Planner::mode, &Planner::plain_options, &Planner::ranges, &Planner::content,
-                      &Planner::kernels, &Planner::judge})
+    if (can_.has("--print-units"))
+      add({"--print-units", "base"});
+    for (auto step : {&Planner::mode,
+                      &Planner::plain_options,
+                      &Planner::ranges,
+                      &Planner::content,
+                      &Planner::kernels,
+                      &Planner::judge})
       TRY((this->*step)());
     TRY(end_with_program());
     return std::move(plan_);
@@ -67,7 +77,8 @@ class Planner : ToolPlanner {
   [[nodiscard]] bool replays_ranges() const { return (mode_ & kRanges) != 0; }
   /// --every counts instances of the ranges if this ncu can, else launches of kernels.
   [[nodiscard]] bool counts_instances() const {
-    if (replays_ranges()) return true;
+    if (replays_ranges())
+      return true;
     const bool names_ranges = !request_.ranges.include.empty() && request_.ranges.exclude.empty();
     return options_.gating && names_ranges && can_.has("--range-filter");
   }
@@ -80,14 +91,17 @@ class Planner : ToolPlanner {
   Done mode() {
     const std::string& mode = ncu_.replay_mode;
     if (mode_ == 0)
-      return refuse("'" + mode + "' is not a replay mode", "replay_mode",
+      return refuse("'" + mode + "' is not a replay mode",
+                    "replay_mode",
                     "Choose kernel, application, range or app-range.");
     if (!can_.takes("--replay-mode", mode)) {
       std::vector<std::string> modes;
       const auto option = can_.options.find("--replay-mode");
-      if (option != can_.options.end()) modes = option->second;
+      if (option != can_.options.end())
+        modes = option->second;
       return refuse(
-          me() + " has no replay mode '" + mode + "'", "replay_mode",
+          me() + " has no replay mode '" + mode + "'",
+          "replay_mode",
           "It has " + base::join(modes, ", ") + "; range needs 2022.1, app-range 2023.1.");
     }
     add({"--replay-mode", mode});
@@ -97,24 +111,30 @@ class Planner : ToolPlanner {
   /// The name of the option in this version; "" if it cannot be passed. Refuses that if the user
   /// set it.
   [[nodiscard]] base::Result<std::string> usable(const Option& row, std::string_view value) const {
-    if (row.refused_in(mode_, value) && !asked(row.key)) return std::string{};
+    if (row.refused_in(mode_, value) && !asked(row.key))
+      return std::string{};
     return option_name(row);
   }
 
   Done plain_options() {
     for (const Option& row : option_table("ncu")) {
       const auto* configured = values(row.key);
-      if (row.is(Option::kCode) || !configured) continue;
+      if (row.is(Option::kCode) || !configured)
+        continue;
       std::string text = base::join(*configured, ",");
       const bool is_true = configured->front() == "true";
-      if (row.is(Option::kYesNo)) text = is_true ? "yes" : "no";
+      if (row.is(Option::kYesNo))
+        text = is_true ? "yes" : "no";
       const bool is_yes = row.is(Option::kYesNo) && is_true;
       const auto option = TRY(usable(row, is_yes ? "yes" : configured->front()));
-      if (option.empty()) continue;
+      if (option.empty())
+        continue;
       if (row.is(Option::kSwitch)) {
-        if (is_true) add({option});
+        if (is_true)
+          add({option});
       } else if (row.is(Option::kEach)) {
-        for (const std::string& item : *configured) add({option, item});
+        for (const std::string& item : *configured)
+          add({option, item});
       } else {
         add({option, text});
       }
@@ -126,7 +146,8 @@ class Planner : ToolPlanner {
   /// with exit code 0 all the same.
   Done judge() {
     command::ShellLine shell;
-    for (const std::string& word : plan_.argv) shell.words.push_back(command::literal(word));
+    for (const std::string& word : plan_.argv)
+      shell.words.push_back(command::literal(word));
     shell.words.front() = command::literal("ncu");
     command::Explaining about;
     about.can = &can_;
@@ -138,7 +159,8 @@ class Planner : ToolPlanner {
         continue;
       }
       std::string hint = finding.hint;
-      if (!hint.ends_with('.')) hint += '.';
+      if (!hint.ends_with('.'))
+        hint += '.';
       return refuse(finding.found, key_of(finding), hint);
     }
     return {};
@@ -157,7 +179,8 @@ class Planner : ToolPlanner {
   Done ranges() {
     add({"--nvtx"});  // without a filter too: the report then names the ranges
     const bool names_ranges = !request_.ranges.include.empty();
-    if (!options_.gating && names_ranges) note_no_gating();
+    if (!options_.gating && names_ranges)
+      note_no_gating();
     if (options_.gating || replays_ranges()) {
       for (const std::string& expression : model::expressions_of(request_.ranges.include))
         add({"--nvtx-include", expression});
@@ -176,13 +199,16 @@ class Planner : ToolPlanner {
                           " of range_filter.");
       if (request_.ranges.include.empty())
         return refuse("every " + std::to_string(request_.every) + ". instance of which range?",
-                      "nvtx.include", "Name a range with --include.");
+                      "nvtx.include",
+                      "Name a range with --include.");
       filter = "::" + every_regex(request_.every);
       note_stride("instances of the ranges");
     }
-    if (filter.empty()) return {};
+    if (filter.empty())
+      return {};
     if (!can_.has("--range-filter"))
-      return refuse(me() + " has no --range-filter", "range_filter",
+      return refuse(me() + " has no --range-filter",
+                    "range_filter",
                     "It came with ncu 2023.1; leave it out.");
     add({"--range-filter", filter});
     return {};
@@ -207,7 +233,8 @@ class Planner : ToolPlanner {
       add({"--set", set});
     }
     if (const auto* sections = values("sections"))
-      for (const std::string& section : *sections) add({"--section", section});
+      for (const std::string& section : *sections)
+        add({"--section", section});
     if (const auto* metrics = values("metrics")) {
       for (const std::string& metric : *metrics)
         if (can_.metrics_elsewhere && !knows_metric(can_, metric) && metric_regex(metric).empty())
@@ -220,12 +247,14 @@ class Planner : ToolPlanner {
   /// Replay of ranges takes no filter of kernels.
   Done no_kernel_filter(const std::string& name, const std::string& id) {
     for (const auto& [key, text] : {std::pair{"kernel_name", &name}, {"kernel_id", &id}}) {
-      if (text->empty()) continue;
+      if (text->empty())
+        continue;
       const std::string option = "--" + base::replace_all(key, "_", "-");
       if (asked(key))
         return refuse("ncu refuses " + option + " in replay mode " + ncu_.replay_mode +
                           ": a range is measured as a whole",
-                      key, "Use replay mode kernel, or leave it out.");
+                      key,
+                      "Use replay mode kernel, or leave it out.");
       note(std::string(key) + " is left out: a range is measured as a whole in replay mode " +
            ncu_.replay_mode);
     }
@@ -240,17 +269,21 @@ class Planner : ToolPlanner {
     const std::string name = value("kernel_name");
     if (request_.every > 1 && !counts_instances()) {
       if (!id.empty())
-        return refuse("kernel_id and ranges.every both choose launches", "kernel_id",
+        return refuse("kernel_id and ranges.every both choose launches",
+                      "kernel_id",
                       "Leave one of them out; --every is :::" + every_regex(request_.every) +
                           " of kernel_id.");
       id = ":::" + every_regex(request_.every);
       note_stride("launches of each kernel");
     }
-    if (replays_ranges()) return no_kernel_filter(name, id);
-    if (!id.empty()) add({"--kernel-id", id});
+    if (replays_ranges())
+      return no_kernel_filter(name, id);
+    if (!id.empty())
+      add({"--kernel-id", id});
     const bool has_old_names = !can_.has("--kernel-name");
     std::string base = value("kernel_name_base");
-    if (base.empty()) base = "function";
+    if (base.empty())
+      base = "function";
     std::string pattern = name;
     if (pattern.empty() && !ncu_.kernels.empty()) {
       pattern = kernel_regex(ncu_.kernels);
@@ -258,20 +291,25 @@ class Planner : ToolPlanner {
     }
     if (const KernelFilter filter = kernel_filter(request_.kernels); pattern.empty()) {
       pattern = filter.name;
-      if (!pattern.empty() && !asked("kernel_name_base")) base = filter.base;
-      if (!filter.note.empty()) note(filter.note);
+      if (!pattern.empty() && !asked("kernel_name_base"))
+        base = filter.base;
+      if (!filter.note.empty())
+        note(filter.note);
     }
-    if (pattern.empty() && id.empty()) return {};
+    if (pattern.empty() && id.empty())
+      return {};
     if (!pattern.empty() && !pattern.starts_with("regex:")) {
       // ncu compares a plain name exactly: a pattern without regex: matches nothing, with exit
       // code 0.
       if (pattern.find_first_of("*?|^$") != std::string::npos)
         note("kernel_name '" + pattern + "' is matched exactly, letter by letter; write " +
              meant_regex(pattern) + " if it is a pattern");
-      if (has_old_names) pattern = "regex:^" + model::escape_regex(pattern) + "$";
+      if (has_old_names)
+        pattern = "regex:^" + model::escape_regex(pattern) + "$";
     }
     add({has_old_names ? "--kernel-regex-base" : "--kernel-name-base", base});
-    if (pattern.empty()) return {};
+    if (pattern.empty())
+      return {};
     if (has_old_names)
       add({"--kernel-regex", pattern.substr(6)});
     else
@@ -310,9 +348,11 @@ Plan page_plan(const Abilities& can, const std::filesystem::path& report, const 
   const auto add = [&](std::initializer_list<std::string> words) {
     plan.argv.insert(plan.argv.end(), words);
   };
-  if (can.has("--config-file")) add({"--config-file", "off"});
+  if (can.has("--config-file"))
+    add({"--config-file", "off"});
   add({"--import", report.string(), "--page", std::string(page.page)});
-  if (page.csv) add({"--csv", can.has("--print-units") ? "--print-units" : "--units", "base"});
+  if (page.csv)
+    add({"--csv", can.has("--print-units") ? "--print-units" : "--units", "base"});
   add({"--log-file", page_path(report, page).string()});
   plan.set_env = {{"LC_ALL", "C"}};  // without separators of thousands
   plan.cwd = report.parent_path();
@@ -324,10 +364,12 @@ KernelFilter kernel_filter(const model::KernelSelection& kernels) {
   KernelFilter filter;
   if (!kernels.exclude.empty())
     filter.note = "ncu cannot leave out kernels by name: it measures those too";
-  if (kernels.include.empty()) return filter;
+  if (kernels.include.empty())
+    return filter;
   const std::string_view base = name_base(kernels.include.front().text());
   for (const model::KernelPattern& pattern : kernels.include) {
-    if (name_base(pattern.text()) == base) continue;
+    if (name_base(pattern.text()) == base)
+      continue;
     filter.note =
         "ncu takes short, demangled or mangled kernel names, not several of these: it measures "
         "every kernel";
@@ -351,7 +393,8 @@ KernelFilter kernel_filter(const model::KernelSelection& kernels) {
 
 std::string kernel_regex(std::span<const std::string> names) {
   std::vector<std::string> escaped;
-  for (const std::string& name : names) escaped.push_back(model::escape_regex(name));
+  for (const std::string& name : names)
+    escaped.push_back(model::escape_regex(name));
   return "regex:^(" + base::join(escaped, "|") + ")$";
 }
 
@@ -373,13 +416,25 @@ std::vector<std::vector<std::string>> split_kernels(std::span<const std::string>
 }
 
 bool knows_metric(const Abilities& abilities, const std::string& metric) {
-  if (abilities.metrics.empty() || metric.find(':') != std::string::npos) return true;
+  if (abilities.metrics.empty() || metric.find(':') != std::string::npos)
+    return true;
   const std::string name = metric.substr(0, metric.find('.'));
   // Launch, device and sampling metrics exist without being listed by --query-metrics.
-  for (const char* prefix :
-       {"launch__", "device__", "profiler__", "smsp__pcsamp", "group_", "derived__", "numa__",
-        "nvl", "pmsampling", "inst_executed", "sass__", "thread_inst", "memory_"})
-    if (name.starts_with(prefix)) return true;
+  for (const char* prefix : {"launch__",
+                             "device__",
+                             "profiler__",
+                             "smsp__pcsamp",
+                             "group_",
+                             "derived__",
+                             "numa__",
+                             "nvl",
+                             "pmsampling",
+                             "inst_executed",
+                             "sass__",
+                             "thread_inst",
+                             "memory_"})
+    if (name.starts_with(prefix))
+      return true;
   return abilities.metrics.count(name) > 0;
 }
 
@@ -398,7 +453,8 @@ std::size_t deciding_digits(std::uint32_t every) {
   std::size_t digits = 0;
   for (const std::uint32_t period : {10u, 100u, 1000u}) {
     ++digits;
-    if (every > 0 && period % every == 0) return digits;
+    if (every > 0 && period % every == 0)
+      return digits;
   }
   return 0;
 }
@@ -416,10 +472,12 @@ std::string every_regex(std::uint32_t every) {
   }
   std::vector<std::string> endings;
   std::uint32_t period = 1;
-  for (std::size_t i = 0; i < digits; ++i) period *= 10;
+  for (std::size_t i = 0; i < digits; ++i)
+    period *= 10;
   for (std::uint32_t n = 1; n <= period; n += every) {
     std::string number = std::to_string(n);
-    if (number.size() < digits) numbers.push_back(number);
+    if (number.size() < digits)
+      numbers.push_back(number);
     number.insert(0, digits - std::min(digits, number.size()), '0');
     endings.push_back(number);
   }
@@ -445,36 +503,45 @@ std::string kernel_id_mistake(std::string_view id, bool nvtx) {
     return "a context or stream is named, which needs --nvtx";
   if (parts.size() == 5) {
     const std::string mistake = regex_mistake("regex:" + std::string(parts[3]));
-    if (!mistake.empty()) return mistake;
+    if (!mistake.empty())
+      return mistake;
   }
   const std::string_view invocation = parts.back();
   const bool has_letter = std::ranges::any_of(
       invocation, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
   const bool has_digit = invocation.find_first_of(kDigits) != std::string_view::npos;
-  if (invocation.empty() || (has_digit && !has_letter)) return {};
+  if (invocation.empty() || (has_digit && !has_letter))
+    return {};
   return "the invocation '" + std::string(invocation) +
          "' is neither a number nor an expression of digits without letters";
 }
 
 // ncu's expressions are those of Boost (Perl). What only RE2 lacks is not a mistake.
 std::string regex_mistake(std::string_view value) {
-  if (!value.starts_with("regex:")) return {};
+  if (!value.starts_with("regex:"))
+    return {};
   const auto parsed = model::NameRegex::parse(value.substr(6));
-  if (parsed) return {};
+  if (parsed)
+    return {};
   const std::string& problem = parsed.error().what;
-  for (const char* lacking :
-       {"invalid perl operator", "invalid escape sequence", "bad repetition operator",
-        "invalid named capture", "pattern too large"})
-    if (problem.find(lacking) != std::string::npos) return {};
+  for (const char* lacking : {"invalid perl operator",
+                              "invalid escape sequence",
+                              "bad repetition operator",
+                              "invalid named capture",
+                              "pattern too large"})
+    if (problem.find(lacking) != std::string::npos)
+      return {};
   return "'" + base::printable(value) + "' is not a regular expression: " + problem;
 }
 
 std::string meant_regex(std::string_view text) {
   const bool is_regex = text.find(".*") != std::string_view::npos ||
                         text.find_first_of("|^$+\\") != std::string_view::npos;
-  if (is_regex) return "regex:" + std::string(text);
+  if (is_regex)
+    return "regex:" + std::string(text);
   std::string regex = "regex:";
-  if (!text.starts_with('*')) regex += '^';
+  if (!text.starts_with('*'))
+    regex += '^';
   for (const char c : text) {
     if (c == '*')
       regex += ".*";
@@ -483,7 +550,8 @@ std::string meant_regex(std::string_view text) {
     else
       regex += model::escape_regex(std::string(1, c));
   }
-  if (!text.ends_with('*')) regex += '$';
+  if (!text.ends_with('*'))
+    regex += '$';
   return regex;
 }
 

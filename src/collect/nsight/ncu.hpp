@@ -25,7 +25,8 @@ struct Options : ToolOptions {
 };
 
 /// kConfig for what this ncu cannot do or what cannot go together, with what it can.
-[[nodiscard]] base::Result<Plan> plan(const Abilities& can, const Options& options,
+[[nodiscard]] base::Result<Plan> plan(const Abilities& can,
+                                      const Options& options,
                                       const Request& request);
 
 /// The report file of a plan, without extension.
@@ -50,7 +51,8 @@ inline constexpr PageFile kSectionsText{"sections_report.txt", "details", false}
                                               const PageFile& page);
 /// `ncu --import REPORT --page PAGE`, into that file. ncu writes its own errors there too, and ends
 /// with 1.
-[[nodiscard]] Plan page_plan(const Abilities& can, const std::filesystem::path& report,
+[[nodiscard]] Plan page_plan(const Abilities& can,
+                             const std::filesystem::path& report,
                              const PageFile& page);
 
 /// What --kernel-name can express of a selection.

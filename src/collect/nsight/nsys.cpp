@@ -41,9 +41,11 @@ class Planner : ToolPlanner {
 
   Done plain_options() {
     for (const Option& row : option_table("nsys")) {
-      if (row.is(Option::kCode) || !values(row.key)) continue;
+      if (row.is(Option::kCode) || !values(row.key))
+        continue;
       const auto option = TRY(option_name(row));
-      if (option.empty()) continue;
+      if (option.empty())
+        continue;
       std::string text = value(row.key);
       // nsys 2020 calls sampling of the process tree "cpu", newer versions "process-tree".
       if (row.key == "sample" && text != "none" && !can_.takes(option, text)) {
@@ -56,8 +58,10 @@ class Planner : ToolPlanner {
       const bool is_open = row.is(Option::kYesNo) || row.key == "gpu_metrics_device" ||
                            row.key == "gpu_metrics_set" || base::to_double(text).has_value();
       if (!is_open && !can_.takes(option, text)) {
-        if (!asked(row.key)) continue;
-        return refuse(me() + " does not take " + option + "=" + text, row.key,
+        if (!asked(row.key))
+          continue;
+        return refuse(me() + " does not take " + option + "=" + text,
+                      row.key,
                       "It takes " + base::join(can_.options.at(option), ", ") + ".");
       }
       add(option, text);
@@ -78,7 +82,8 @@ class Planner : ToolPlanner {
 
   Done trace() {
     const auto* wanted = values("trace");
-    if (!wanted) return {};
+    if (!wanted)
+      return {};
     for (const std::string& api : *wanted) {
       if (!can_.takes("--trace", api))
         return refuse(me() + " cannot trace '" + api + "'", "trace", trace_hint(api));
@@ -89,8 +94,10 @@ class Planner : ToolPlanner {
       const std::string granularity = graph.substr(0, graph.find(':'));
       if (granularity != "graph" && granularity != "node")
         return refuse("'" + graph + "' is not a granularity of CUDA graph tracing",
-                      "cuda_graph_trace", "Write graph or node.");
-      if (!option.empty()) add(option, graph);
+                      "cuda_graph_trace",
+                      "Write graph or node.");
+      if (!option.empty())
+        add(option, graph);
     }
     return {};
   }
@@ -101,7 +108,8 @@ class Planner : ToolPlanner {
     if (kind != "nvtx" && !range.empty() && asked("nvtx_capture"))
       note("nvtx_capture is not used: capture_range is " + (kind.empty() ? "none" : kind));
     if (kind == "nvtx" && range.empty() && request_.ranges.include.size() != 1)
-      return refuse("the recording is gated by a range, but none is named", "nvtx_capture",
+      return refuse("the recording is gated by a range, but none is named",
+                    "nvtx_capture",
                     "Set pipeline.nsys.nvtx_capture to one range: decode or LLM@decode.");
     if (kind.empty() || kind == "none") {
       if (asked("capture_range_end"))
@@ -109,11 +117,13 @@ class Planner : ToolPlanner {
       return {};
     }
     if (!can_.takes("--capture-range", kind))
-      return refuse(me() + " does not take --capture-range=" + kind, "capture_range",
+      return refuse(me() + " does not take --capture-range=" + kind,
+                    "capture_range",
                     "It takes " + base::join(can_.options.at("--capture-range"), ", ") + ".");
     TRY(capture_needs_trace(kind));
     add("--capture-range", kind);
-    if (kind == "nvtx") TRY(nvtx_capture(range));
+    if (kind == "nvtx")
+      TRY(nvtx_capture(range));
     return capture_end();
   }
 
@@ -128,10 +138,13 @@ class Planner : ToolPlanner {
 
   [[nodiscard]] Done capture_needs_trace(const std::string& kind) const {
     const auto* traced = values("trace");
-    if (kind == "hotkey" || !traced) return {};
+    if (kind == "hotkey" || !traced)
+      return {};
     const std::string needed = kind == "nvtx" ? "nvtx" : "cuda";
-    if (std::ranges::find(*traced, needed) != traced->end()) return {};
-    return refuse("--capture-range=" + kind + " needs --trace=" + needed, "trace",
+    if (std::ranges::find(*traced, needed) != traced->end())
+      return {};
+    return refuse("--capture-range=" + kind + " needs --trace=" + needed,
+                  "trace",
                   "Add " + needed + " to pipeline.nsys.trace.");
   }
 
@@ -151,9 +164,11 @@ class Planner : ToolPlanner {
       note("nvtx_capture '" + range + "' is '" + translated +
            "' to nsys: range first, domain second, no slash");
     add("--nvtx-capture", translated);
-    if (registered_ == true) return {};
+    if (registered_ == true)
+      return {};
     plan_.set_env["NSYS_NVTX_PROFILER_REGISTER_ONLY"] = "0";
-    if (can_.has("--env-var")) add("--env-var", "NSYS_NVTX_PROFILER_REGISTER_ONLY=0");
+    if (can_.has("--env-var"))
+      add("--env-var", "NSYS_NVTX_PROFILER_REGISTER_ONLY=0");
     note(
         "NSYS_NVTX_PROFILER_REGISTER_ONLY=0 is set for the program, since nsys gates only on "
         "registered strings "
@@ -162,23 +177,25 @@ class Planner : ToolPlanner {
   }
 
   Done capture_end() {
-    constexpr std::string_view kEnds[] = {"none", "stop", "stop-shutdown", "repeat",
-                                          "repeat-shutdown"};
+    constexpr std::string_view kEnds[] = {
+        "none", "stop", "stop-shutdown", "repeat", "repeat-shutdown"};
     std::string end = value("capture_range_end");
-    if (end.empty()) end = "stop";  // nsys's default, stop-shutdown, sends the program SIGTERM
+    if (end.empty())
+      end = "stop";  // nsys's default, stop-shutdown, sends the program SIGTERM
     const std::string name = end.substr(0, end.find(':'));
     if (std::ranges::find(kEnds, name) == std::end(kEnds))
-      return refuse("'" + end + "' is not a way to end a capture", "capture_range_end",
+      return refuse("'" + end + "' is not a way to end a capture",
+                    "capture_range_end",
                     "Write none, stop, stop-shutdown, repeat[:N] or repeat-shutdown:N.");
     if (name == "repeat-shutdown" && end.find(':') == std::string::npos)
-      return refuse("repeat-shutdown needs a count", "capture_range_end",
-                    "Write repeat-shutdown:N.");
+      return refuse(
+          "repeat-shutdown needs a count", "capture_range_end", "Write repeat-shutdown:N.");
     if (can_.has("--capture-range-end")) {
       add("--capture-range-end", end);
     } else if (can_.has("--stop-on-range-end")) {
       if (name.starts_with("repeat"))
-        return refuse(me() + " cannot repeat a capture", "capture_range_end",
-                      "It came with nsys 2021.3.");
+        return refuse(
+            me() + " cannot repeat a capture", "capture_range_end", "It came with nsys 2021.3.");
       add("--stop-on-range-end", name == "none" ? "false" : "true");
     }
     return {};
@@ -189,15 +206,19 @@ class Planner : ToolPlanner {
     const auto* exclude = values("nvtx_domain_exclude");
     if (include && exclude)
       return refuse("nsys takes nvtx_domain_include or nvtx_domain_exclude, not both",
-                    "nvtx_domain_include", "Leave one of them out.");
+                    "nvtx_domain_include",
+                    "Leave one of them out.");
     for (const auto& [key, list] :
          {std::pair{"nvtx_domain_include", include}, {"nvtx_domain_exclude", exclude}}) {
-      if (!list) continue;
+      if (!list)
+        continue;
       const auto option =
           TRY(option_name(*find_option("nsys", "--" + base::replace_all(key, "_", "-"))));
       std::vector<std::string> escaped;
-      for (const std::string& domain : *list) escaped.push_back(escape_domain(domain));
-      if (!option.empty()) add(option, base::join(escaped, ","));
+      for (const std::string& domain : *list)
+        escaped.push_back(escape_domain(domain));
+      if (!option.empty())
+        add(option, base::join(escaped, ","));
     }
     return {};
   }
@@ -208,7 +229,8 @@ class Planner : ToolPlanner {
 std::string escape_at(std::string_view name) {
   std::string out;
   for (const char c : name) {
-    if (c == '@' || c == '\\') out += '\\';
+    if (c == '@' || c == '\\')
+      out += '\\';
     out += c;
   }
   return out;
@@ -225,7 +247,8 @@ std::optional<std::string> range_then_domain(std::string_view written) {
   if (range.empty() || domain.empty() || domain.find('@') != std::string_view::npos)
     return std::nullopt;
   const bool ncu_order = looks_like_domain(range) && !looks_like_domain(domain);
-  if (ncu_order || range == model::kDefaultDomain) return std::nullopt;
+  if (ncu_order || range == model::kDefaultDomain)
+    return std::nullopt;
   if (domain == model::kDefaultDomain || domain == model::kDefaultDomainOfNsys)
     return std::string(range);
   return std::string(written);
@@ -247,7 +270,8 @@ base::Result<std::string> capture_of(std::string_view written, bool own_form) {
     return plain ? base::Result<std::string>(*plain + "@*") : plain;
   }
   if (own_form) {
-    if (auto capture = range_then_domain(written)) return *std::move(capture);
+    if (auto capture = range_then_domain(written))
+      return *std::move(capture);
   }
   const auto terms = model::parse_terms(written);
   if (!terms) {
@@ -258,10 +282,12 @@ base::Result<std::string> capture_of(std::string_view written, bool own_form) {
   }
   const auto refuse = [&](const std::string& what) {
     return base::fail(base::Code::kConfig,
-                      "nsys cannot gate on '" + std::string(written) + "': " + what, key,
+                      "nsys cannot gate on '" + std::string(written) + "': " + what,
+                      key,
                       "Name one range: decode, or LLM@decode.");
   };
-  if (terms->size() != 1) return refuse("it takes one range, not a list");
+  if (terms->size() != 1)
+    return refuse("it takes one range, not a list");
   const auto& parts = terms->front().forms.front().parts();
   std::string domain = parts.domain.value_or("");
   if (parts.regex) {
@@ -274,7 +300,8 @@ base::Result<std::string> capture_of(std::string_view written, bool own_form) {
   if (parts.elements.size() != 1 ||
       parts.elements[0].kind != model::RangeExpression::Element::Kind::kName)
     return refuse("it knows no nesting");
-  if (domain == model::kDefaultDomain) domain.clear();
+  if (domain == model::kDefaultDomain)
+    domain.clear();
   const std::string name = escape_at(parts.elements[0].text);
   return domain.empty() ? name : name + "@" + escape_at(domain);
 }
@@ -284,7 +311,8 @@ bool is_placeholder(std::string_view capture) {
 }
 
 std::string escape_domain(std::string_view domain) {
-  if (domain == model::kDefaultDomain) return "default";
+  if (domain == model::kDefaultDomain)
+    return "default";
   return base::replace_all(std::string(domain), ",", "\\,");
 }
 
@@ -292,24 +320,32 @@ std::filesystem::path report_base(const Request& request) {
   return request.run_dir / "nsys" / "nsys";
 }
 
-Plan import_plan(const std::filesystem::path& importer, const std::filesystem::path& stream,
+Plan import_plan(const std::filesystem::path& importer,
+                 const std::filesystem::path& stream,
                  const std::filesystem::path& report) {
   Plan plan;
   plan.collector = "nsys";
-  plan.argv = {importer.string(), "-i", stream.string(), "-o",
+  plan.argv = {importer.string(),
+               "-i",
+               stream.string(),
+               "-o",
                report.string()};  // 2020.4.3 does not know -f
   plan.cwd = stream.parent_path();
   plan.timeout = std::chrono::minutes(30);
   return plan;
 }
 
-Plan export_plan(const Abilities& abilities, const std::filesystem::path& report,
+Plan export_plan(const Abilities& abilities,
+                 const std::filesystem::path& report,
                  const std::filesystem::path& sqlite) {
   Plan plan;
   plan.collector = "nsys";
-  plan.argv = {
-      abilities.path.string(),       "export",       "--type=sqlite", "--force-overwrite=true",
-      "--output=" + sqlite.string(), report.string()};
+  plan.argv = {abilities.path.string(),
+               "export",
+               "--type=sqlite",
+               "--force-overwrite=true",
+               "--output=" + sqlite.string(),
+               report.string()};
   plan.set_env = {{"LC_ALL", "C"}};
   plan.cwd = report.parent_path();
   plan.timeout = std::chrono::minutes(60);

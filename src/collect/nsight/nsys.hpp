@@ -19,7 +19,8 @@ struct Options : ToolOptions {
 };
 
 /// kConfig for what this nsys cannot do, with what it can.
-[[nodiscard]] base::Result<Plan> plan(const Abilities& can, const Options& options,
+[[nodiscard]] base::Result<Plan> plan(const Abilities& can,
+                                      const Options& options,
                                       const Request& request);
 
 /// A range as nsys's --nvtx-capture: `decode`, `decode@LLM`. `own_form`: as that option takes it,
@@ -42,7 +43,8 @@ struct Options : ToolOptions {
                                const std::filesystem::path& stream,
                                const std::filesystem::path& report);
 /// `nsys export --type sqlite`.
-[[nodiscard]] Plan export_plan(const Abilities& abilities, const std::filesystem::path& report,
+[[nodiscard]] Plan export_plan(const Abilities& abilities,
+                               const std::filesystem::path& report,
                                const std::filesystem::path& sqlite);
 
 }  // namespace rangescope::collect::nsys

@@ -14,14 +14,25 @@ namespace {
 using std::string_view;
 constexpr string_view kC = "ncu", kS = "nsys";  // Compute, Systems
 constexpr string_view kModes[] = {"kernel", "application", "range", "app-range"};
-constexpr string_view kTraits[] = {"switch",  "yes-no", "list", "each",  "listed", "hidden",
-                                   "telling", "passed", "code", "alone", "number", "live"};
+constexpr string_view kTraits[] = {"switch",
+                                   "yes-no",
+                                   "list",
+                                   "each",
+                                   "listed",
+                                   "hidden",
+                                   "telling",
+                                   "passed",
+                                   "code",
+                                   "alone",
+                                   "number",
+                                   "live"};
 
 /// The sum of the bits of the words.
 unsigned bits(string_view words, const auto& names) {
   unsigned sum = 0;
   for (const string_view word : base::split(words, ' '))
-    if (!word.empty()) sum |= 1u << base::place_of(word, names);
+    if (!word.empty())
+      sum |= 1u << base::place_of(word, names);
   return sum;
 }
 
@@ -33,12 +44,14 @@ const std::vector<Option>& all_options() {
       Option& option = options.emplace_back();
       option.tool = tool;
       option.name = name;
-      if (!letter.empty()) option.letter = letter[0];
+      if (!letter.empty())
+        option.letter = letter[0];
       option.traits = bits(traits, kTraits);
       option.key = key;
       option.since = since;
       option.other = other;
-      if (!modes.empty()) option.modes = bits(modes, kModes);
+      if (!modes.empty())
+        option.modes = bits(modes, kModes);
       option.only_value = only_value;
       option.until = until;
     }
@@ -68,7 +81,8 @@ const Option* search(auto predicate) {
 }
 
 Takes takes_of(const Option& row) {
-  if (row.is(Option::kSwitch)) return Takes::kNothing;
+  if (row.is(Option::kSwitch))
+    return Takes::kNothing;
   return row.is(Option::kEach) ? Takes::kValueEach : Takes::kValue;
 }
 
@@ -87,13 +101,16 @@ unsigned mode_bit(string_view mode) {
 std::string mode_names(unsigned modes) {
   std::vector<std::string> names;
   for (const string_view name : kModes)
-    if (modes & mode_bit(name)) names.emplace_back(name);
+    if (modes & mode_bit(name))
+      names.emplace_back(name);
   return base::join(names, ", ");
 }
 
 bool Option::refused_in(unsigned mode, string_view value) const {
-  if (mode == 0 || (modes & mode) != 0) return false;
-  if (only_value.empty() || value == only_value) return true;
+  if (mode == 0 || (modes & mode) != 0)
+    return false;
+  if (only_value.empty() || value == only_value)
+    return true;
   return only_value == "yes" && is_yes(value);
 }
 
@@ -107,12 +124,14 @@ std::span<const Option> option_table(string_view tool) {
 const Option* find_option(string_view tool, string_view name) {
   const Option* by_name =
       search([&](const Option& row) { return row.tool == tool && row.name == name; });
-  if (by_name) return by_name;
+  if (by_name)
+    return by_name;
   return search([&](const Option& row) { return row.tool == tool && row.other == name; });
 }
 
 string_view name_of(const Option& option, const Abilities& can) {
-  if (can.has(option.name)) return option.name;
+  if (can.has(option.name))
+    return option.name;
   return !option.other.empty() && can.has(option.other) ? option.other : string_view{};
 }
 
@@ -122,12 +141,17 @@ bool has_trait(string_view tool, string_view option, unsigned trait) {
 }
 
 Takes takes(string_view tool, string_view option, const Abilities* can) {
-  if (const Option* row = find_option(tool, option)) return takes_of(*row);
-  if (!can || can->has(option)) return Takes::kValue;
-  if (const Option* row = find_option(tool == kC ? kS : kC, option)) return takes_of(*row);
+  if (const Option* row = find_option(tool, option))
+    return takes_of(*row);
+  if (!can || can->has(option))
+    return Takes::kValue;
+  if (const Option* row = find_option(tool == kC ? kS : kC, option))
+    return takes_of(*row);
   // An option of nvprof, and one that no tool has but texts mention.
-  if (option == "--profile-child-processes") return Takes::kNothing;
-  if (option == "--kernel-replay-mode") return Takes::kValue;
+  if (option == "--profile-child-processes")
+    return Takes::kNothing;
+  if (option == "--kernel-replay-mode")
+    return Takes::kValue;
   // A misspelt option takes what the one that was meant takes.
   const auto nearest = base::nearest(option, can->option_names(), 1);
   return nearest.empty() ? Takes::kUnknown : takes(tool, nearest.front(), can);
@@ -142,14 +166,16 @@ std::string long_name(string_view tool, char letter) {
 bool is_hidden_option(string_view tool, string_view option, const Version& version) {
   const Option* row = find_option(tool, option);
   const bool is_hidden = row && row->name == option && row->is(Option::kHidden);
-  if (!is_hidden || row->until.empty()) return is_hidden;
+  if (!is_hidden || row->until.empty())
+    return is_hidden;
   return version < parse_version(std::string(row->until) + ".0");
 }
 
 bool is_boolean(string_view value) {
   const std::string low = base::lower(value);
   for (const char* no : {"false", "no", "off", "0"})
-    if (low == no) return true;
+    if (low == no)
+      return true;
   return is_yes(value);
 }
 
@@ -169,9 +195,11 @@ base::Result<void> fits_a_command(std::span<const std::string> argv) {
   // MAX_ARG_STRLEN of Linux, its terminating zero included.
   constexpr std::size_t kMaxWord = 128 * 1024;
   for (std::size_t i = 0; i < argv.size(); ++i) {
-    if (argv[i].size() < kMaxWord) continue;
+    if (argv[i].size() < kMaxWord)
+      continue;
     std::string option = argv[i].substr(0, argv[i].find('='));
-    if (i > 0 && argv[i - 1].starts_with("--")) option = argv[i - 1];
+    if (i > 0 && argv[i - 1].starts_with("--"))
+      option = argv[i - 1];
     std::string hint = "Name fewer, or use an expression that covers them: regex:...";
     if (option.starts_with("--kernel"))
       hint =
@@ -182,13 +210,16 @@ base::Result<void> fits_a_command(std::span<const std::string> argv) {
                           std::to_string(argv[i].size()) +
                           " characters, and one word of a command line may have " +
                           std::to_string(kMaxWord - 1),
-                      {}, hint);
+                      {},
+                      hint);
   }
   return {};
 }
 
-base::Result<void> add_extra_args(std::span<const std::string> words, const Abilities& can,
-                                  string_view key, std::vector<std::string>& argv) {
+base::Result<void> add_extra_args(std::span<const std::string> words,
+                                  const Abilities& can,
+                                  string_view key,
+                                  std::vector<std::string>& argv) {
   const auto refuse = [&](std::string what, std::string hint) -> base::Result<void> {
     return base::fail(base::Code::kConfig, std::move(what), std::string(key), std::move(hint));
   };

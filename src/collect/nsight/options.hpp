@@ -75,7 +75,8 @@ enum class Takes : std::uint8_t { kNothing, kValue, kValueEach, kUnknown };
 /// The long name of a short option ("-k"), or "".
 [[nodiscard]] std::string long_name(std::string_view tool, char letter);
 /// True for options that this version takes though its help does not list them.
-[[nodiscard]] bool is_hidden_option(std::string_view tool, std::string_view option,
+[[nodiscard]] bool is_hidden_option(std::string_view tool,
+                                    std::string_view option,
                                     const Version& version);
 
 /// A value of a yes-or-no option, in any spelling that the tools take; is_yes: of those, yes.
@@ -106,7 +107,8 @@ struct Need {
 /// for a short option, which could be either; and for a word that is neither an option nor behind
 /// one.
 [[nodiscard]] base::Result<void> add_extra_args(std::span<const std::string> words,
-                                                const Abilities& can, std::string_view key,
+                                                const Abilities& can,
+                                                std::string_view key,
                                                 std::vector<std::string>& argv);
 
 }  // namespace rangescope::collect

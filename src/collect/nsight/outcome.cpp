@@ -43,7 +43,8 @@ MessageRow row_of(const std::array<std::string_view, 9>& cells) {
 std::vector<MessageRow> rows_of(std::string_view table) {
   std::vector<MessageRow> rows;
   for (const auto& row : base::rows<9>(rangescope_outcome))
-    if (row[0] == table) rows.push_back(row_of(row));
+    if (row[0] == table)
+      rows.push_back(row_of(row));
   return rows;
 }
 
@@ -64,8 +65,10 @@ bool is_consequence(std::string_view id) {
 bool fits(const MessageRow& row, std::string_view line, std::string_view only_lines) {
   // ncu's own lines carry its mark (2020 and 2022 print option mistakes bare).
   const bool is_marked = line.find(only_lines) != std::string_view::npos;
-  if (!is_marked && row.id != "ncu.usage") return false;
-  if (row.is_whole_line && line != row.words) return false;
+  if (!is_marked && row.id != "ncu.usage")
+    return false;
+  if (row.is_whole_line && line != row.words)
+    return false;
   return !row.is_unfinished || line.find("100%") == std::string_view::npos;
 }
 
@@ -80,7 +83,8 @@ std::string python_exception(std::string_view text) {
       in_traceback = false;
       const std::size_t colon = std::min(line.find(':'), line.size());
       const bool has_name = line.substr(0, colon).find(' ') == std::string_view::npos;
-      if (has_name) exception = base::printable(base::trim(line));
+      if (has_name)
+        exception = base::printable(base::trim(line));
     }
   }
   return exception;
@@ -91,7 +95,8 @@ std::string python_exception(std::string_view text) {
 void name_exception(std::string_view text, std::vector<Complaint>& complaints) {
   const auto failed = std::ranges::find(complaints, "cuda.program_failed", &Complaint::id);
   std::string exception = python_exception(text);
-  if (failed == complaints.end() || exception.empty()) return;
+  if (failed == complaints.end() || exception.empty())
+    return;
   if (std::ranges::find(complaints, exception, &Complaint::evidence) != complaints.end()) {
     complaints.erase(failed);
     return;
@@ -101,41 +106,59 @@ void name_exception(std::string_view text, std::vector<Complaint>& complaints) {
 }
 
 /// The first line of the text that the row describes; "" without one.
-std::string find_message(const MessageRow& row, std::string_view text,
+std::string find_message(const MessageRow& row,
+                         std::string_view text,
                          std::string_view only_lines) {
   for (auto found = text.find(row.words); found != std::string_view::npos;
        found = text.find(row.words, found + 1)) {
     std::string line = line_at(text, found);
-    if (fits(row, line, only_lines)) return line;
+    if (fits(row, line, only_lines))
+      return line;
   }
   return {};
 }
 
 /// Adds the messages of `rows` that are in the text; with `only_lines`, in lines with these words.
 /// `code` becomes that of the first complaint.
-void add_complaints(std::span<const MessageRow> rows, std::string_view text,
-                    std::string_view only_lines, std::vector<Complaint>& complaints, Code& code) {
+void add_complaints(std::span<const MessageRow> rows,
+                    std::string_view text,
+                    std::string_view only_lines,
+                    std::vector<Complaint>& complaints,
+                    Code& code) {
   for (const MessageRow& row : rows) {
-    if (!complaints.empty() && is_consequence(row.id)) continue;
+    if (!complaints.empty() && is_consequence(row.id))
+      continue;
     std::string line = find_message(row, text, only_lines);
-    if (line.empty()) continue;
+    if (line.empty())
+      continue;
     // One problem has one cure: ncu reports some problems in several lines.
     const bool is_reported = std::ranges::any_of(complaints, [&](const Complaint& complaint) {
       return complaint.id == row.id || complaint.cure == row.cure;
     });
-    if (is_reported) continue;
-    if (complaints.empty()) code = row.code;
-    complaints.push_back({std::string(row.id), std::move(line), std::string(row.explanation),
-                          std::string(row.cure), row.transient, row.fatal, std::string(row.option),
+    if (is_reported)
+      continue;
+    if (complaints.empty())
+      code = row.code;
+    complaints.push_back({std::string(row.id),
+                          std::move(line),
+                          std::string(row.explanation),
+                          std::string(row.cure),
+                          row.transient,
+                          row.fatal,
+                          std::string(row.option),
                           std::string(row.value)});
   }
 }
 
 std::string ending(const Observed& run) {
-  if (run.interrupted) return "it was interrupted";
-  if (run.timed_out) return "it ran past the time limit";
-  if (run.signal) return "it was ended by signal " + std::to_string(*run.signal);
-  if (run.exit_code && *run.exit_code != 0) return "exit code " + std::to_string(*run.exit_code);
+  if (run.interrupted)
+    return "it was interrupted";
+  if (run.timed_out)
+    return "it ran past the time limit";
+  if (run.signal)
+    return "it was ended by signal " + std::to_string(*run.signal);
+  if (run.exit_code && *run.exit_code != 0)
+    return "exit code " + std::to_string(*run.exit_code);
   return "exit code 0";
 }
 
@@ -170,11 +193,14 @@ bool means_empty(const Complaint& complaint, const std::string& tool) {
          id == "ncu.only_push_pop" || id == "nsys.never_started";
 }
 
-std::string success_message(const Observed& run, const ToolWords& words,
+std::string success_message(const Observed& run,
+                            const ToolWords& words,
                             const std::vector<Complaint>& complaints) {
   std::string message = words.tool + ": " + base::counted(run.results, words.result, words.results);
-  if (run.timed_out || run.interrupted) message += "; " + ending(run) + ", so the end is missing";
-  if (!complaints.empty() && run.exit_code != 0) message += "; " + complaints.front().explanation;
+  if (run.timed_out || run.interrupted)
+    message += "; " + ending(run) + ", so the end is missing";
+  if (!complaints.empty() && run.exit_code != 0)
+    message += "; " + complaints.front().explanation;
   return message;
 }
 
@@ -223,15 +249,18 @@ std::string_view result_name(Result result) {
 }
 
 std::string Outcome::why() const {
-  if (result == Result::kOk || complaints.empty()) return std::string(result_name(result));
+  if (result == Result::kOk || complaints.empty())
+    return std::string(result_name(result));
   return complaints.front().id;
 }
 
 std::vector<Message> messages(std::string_view tool) {
   std::vector<Message> messages;
-  for (const Message& row : rows_of(tool)) messages.push_back(row);
+  for (const Message& row : rows_of(tool))
+    messages.push_back(row);
   for (const Message& row : rows_of("hint"))
-    if (row.id.starts_with(tool)) messages.push_back(row);
+    if (row.id.starts_with(tool))
+      messages.push_back(row);
   return messages;
 }
 
@@ -250,21 +279,26 @@ void add_hints(std::vector<Complaint> hints, std::vector<Complaint>& complaints)
     const auto same = std::ranges::find(complaints, hint.id, &Complaint::id);
     if (same != complaints.end()) {
       // This hint says whether kernels or ranges did not match.
-      if (hint.id == "ncu.nothing_matched") *same = std::move(hint);
+      if (hint.id == "ncu.nothing_matched")
+        *same = std::move(hint);
       continue;
     }
-    if (hint.id == "ncu.unsupported_api" && has_reason) continue;
-    if (hint.id == "ncu.children" && (has_reason || program_failed)) continue;
+    if (hint.id == "ncu.unsupported_api" && has_reason)
+      continue;
+    if (hint.id == "ncu.children" && (has_reason || program_failed))
+      continue;
     complaints.push_back(std::move(hint));
   }
 }
 
 /// Puts causes before their consequences, and removes consequences of a known cause.
 void keep_causes(std::vector<Complaint>& complaints) {
-  std::stable_partition(complaints.begin(), complaints.end(),
-                        std::not_fn(is_consequence_of_another));
-  if (complaints.empty()) return;
-  if (!is_consequence(complaints.front().id)) std::erase_if(complaints, is_consequence_of_another);
+  std::stable_partition(
+      complaints.begin(), complaints.end(), std::not_fn(is_consequence_of_another));
+  if (complaints.empty())
+    return;
+  if (!is_consequence(complaints.front().id))
+    std::erase_if(complaints, is_consequence_of_another);
   // That a kernel could not be measured follows from any known cause.
   if (complaints.front().id != "ncu.profile_failed")
     std::erase_if(complaints,
@@ -296,9 +330,11 @@ std::vector<std::string> unsupported_calls(const std::string& text) {
   for (auto found = text.find(kStart); found != std::string::npos;
        found = text.find(kStart, found + 1)) {
     const std::size_t begin = found + kStart.size(), end = text.find(')', begin);
-    if (end == std::string::npos) break;
+    if (end == std::string::npos)
+      break;
     const std::string call = base::printable(text.substr(begin, std::min(end - begin, kMaxName)));
-    if (std::ranges::find(calls, call) == calls.end()) calls.push_back(call);
+    if (std::ranges::find(calls, call) == calls.end())
+      calls.push_back(call);
   }
   return calls;
 }

@@ -28,14 +28,17 @@ class ToolPlanner {
  protected:
   using Done = base::Result<void>;
 
-  ToolPlanner(const Abilities& can, const ToolOptions& options, const Request& request,
+  ToolPlanner(const Abilities& can,
+              const ToolOptions& options,
+              const Request& request,
               std::string section)
       : can_(can), options_(options), request_(request), section_(std::move(section)) {
     plan_.collector = can.tool;
     plan_.cwd = request.cwd;
     plan_.timeout = request.timeout;
     plan_.set_env = request.env;
-    for (const auto& [name, value] : options.env) plan_.set_env[name] = value;
+    for (const auto& [name, value] : options.env)
+      plan_.set_env[name] = value;
   }
 
   void note(std::string text) { plan_.notes.push_back(std::move(text)); }
@@ -51,15 +54,17 @@ class ToolPlanner {
     return options_.asked.count(std::string(key)) > 0;
   }
   [[nodiscard]] std::string me() const { return can_.tool + " " + to_string(can_.version); }
-  [[nodiscard]] tl::unexpected<base::Error> refuse(std::string what, std::string_view key,
+  [[nodiscard]] tl::unexpected<base::Error> refuse(std::string what,
+                                                   std::string_view key,
                                                    std::string hint) const {
-    return base::fail(base::Code::kConfig, std::move(what), section_ + std::string(key),
-                      std::move(hint));
+    return base::fail(
+        base::Code::kConfig, std::move(what), section_ + std::string(key), std::move(hint));
   }
   /// The name of an option in this version; "" if it has none and the user did not set it.
   [[nodiscard]] base::Result<std::string> option_name(const Option& row) const {
     const std::string_view name = name_of(row, can_);
-    if (!name.empty() || !asked(row.key)) return std::string(name);
+    if (!name.empty() || !asked(row.key))
+      return std::string(name);
     std::string hint = "Leave it out.";
     if (!row.since.empty())
       hint = "It came with " + can_.tool + " " + std::string(row.since) +
@@ -68,9 +73,10 @@ class ToolPlanner {
   }
   /// What every plan needs first and last.
   [[nodiscard]] Done has_program() const {
-    if (!request_.command.empty()) return {};
-    return base::fail(base::Code::kUsage, "there is no program to profile", {},
-                      "Write it after --.");
+    if (!request_.command.empty())
+      return {};
+    return base::fail(
+        base::Code::kUsage, "there is no program to profile", {}, "Write it after --.");
   }
   [[nodiscard]] Done end_with_program() {
     TRY(add_extra_args(options_.extra_args, can_, section_ + "extra_args", plan_.argv));

@@ -12,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-base::Result<base::Ended> tool_run(const fs::path& path, std::vector<std::string> arguments,
+base::Result<base::Ended> tool_run(const fs::path& path,
+                                   std::vector<std::string> arguments,
                                    std::chrono::seconds limit = std::chrono::seconds(60)) {
   arguments.insert(arguments.begin(), path.string());
   return base::run(base::question(std::move(arguments), limit));
@@ -22,11 +23,13 @@ fs::path cache_file(std::string_view tool, const fs::path& path, const ToolSearc
   fs::path home = search.variable("XDG_CACHE_HOME");
   if (home.empty()) {
     const std::string user = search.variable("HOME");
-    if (user.empty()) return {};
+    if (user.empty())
+      return {};
     home = fs::path(user) / ".cache";
   }
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return {};
+  if (::stat(path.c_str(), &info) != 0)
+    return {};
   std::error_code ignored;
   const std::string identity = fs::weakly_canonical(path, ignored).string() + ":" +
                                std::to_string(info.st_size) + ":" + std::to_string(info.st_mtime) +
@@ -37,11 +40,13 @@ fs::path cache_file(std::string_view tool, const fs::path& path, const ToolSearc
 
 void keep(const Abilities& abilities, const ToolSearch& search) {
   const fs::path file = cache_file(abilities.tool, abilities.path, search);
-  if (file.empty()) return;
+  if (file.empty())
+    return;
   std::error_code ignored;
   fs::create_directories(file.parent_path(), ignored);
   // A cache that cannot be written only costs the next start half a second.
-  if (auto written = base::write_file(file, to_json(abilities)); !written) return;
+  if (auto written = base::write_file(file, to_json(abilities)); !written)
+    return;
 }
 
 }  // namespace
@@ -52,16 +57,20 @@ base::Result<Abilities> ask_tool(std::string_view tool, const fs::path& path) {
   abilities.tool = tool;
   abilities.path = path;
   for (const std::string_view line : base::split(version.out, '\n'))
-    if (parse_version(line).year) abilities.version_text = base::trim(line);
+    if (parse_version(line).year)
+      abilities.version_text = base::trim(line);
   abilities.version = parse_version(abilities.version_text);
   if (abilities.version.year == 0) {
     const std::string output(base::trim(version.err.empty() ? version.out : version.err));
     std::string problem =
         std::string(tool) + " does not print its version (" + base::describe(version) + ")";
-    if (!output.empty()) problem += ": " + base::printable(output.substr(0, 300));
+    if (!output.empty())
+      problem += ": " + base::printable(output.substr(0, 300));
     const bool lacks_library = output.find("shared libraries") != std::string::npos;
     const std::string variable = tool == "nsys" ? "RANGESCOPE_NSYS" : "RANGESCOPE_NCU";
-    return base::fail(base::Code::kToolMissing, problem, path.string(),
+    return base::fail(base::Code::kToolMissing,
+                      problem,
+                      path.string(),
                       lacks_library ? "Install the library that it names."
                                     : "Name another one with " + variable + ".");
   }
@@ -71,7 +80,8 @@ base::Result<Abilities> ask_tool(std::string_view tool, const fs::path& path) {
   } else {
     if (auto help = tool_run(path, {"--help"}))
       abilities.options = parse_ncu_help(help->out + help->err);
-    if (auto sets = tool_run(path, {"--list-sets"})) parse_ncu_sets(sets->out, abilities);
+    if (auto sets = tool_run(path, {"--list-sets"}))
+      parse_ncu_sets(sets->out, abilities);
     if (auto sections = tool_run(path, {"--list-sections"}))
       abilities.sections = parse_ncu_sections(sections->out);
   }
@@ -90,7 +100,9 @@ base::Result<Abilities> probe_tool(std::string_view tool, const ToolSearch& sear
        {std::pair{search.configured, "pipeline." + std::string(tool) + ".path"},
         {named, "environment RANGESCOPE_" + upper}})
     if (!path.empty() && !base::runnable(path))
-      return base::fail(base::Code::kConfig, path + " is not an executable file", who,
+      return base::fail(base::Code::kConfig,
+                        path + " is not an executable file",
+                        who,
                         "Name the " + std::string(tool) + " executable itself.");
   const auto found = find_tools(tool, search);
   if (found.empty())
@@ -107,7 +119,8 @@ base::Result<Abilities> probe_tool(std::string_view tool, const ToolSearch& sear
       if (auto abilities = from_json(*text); abilities && abilities->path == found.front())
         return abilities;
   auto abilities = ask_tool(tool, found.front());
-  if (abilities) keep(*abilities, search);
+  if (abilities)
+    keep(*abilities, search);
   return abilities;
 }
 
@@ -132,18 +145,22 @@ std::string chip_list(std::string_view text) {
 
 void probe_metrics(Abilities& ncu, const ToolSearch& search) {
   constexpr std::chrono::seconds kLimit(120);
-  if (!ncu.metrics.empty()) return;
+  if (!ncu.metrics.empty())
+    return;
   const auto of_this_machine = tool_run(ncu.path, {"--query-metrics"}, kLimit);
-  if (of_this_machine) ncu.metrics = parse_ncu_metrics(of_this_machine->out);
+  if (of_this_machine)
+    ncu.metrics = parse_ncu_metrics(of_this_machine->out);
   if (ncu.metrics.empty()) {  // without a driver: of every chip
     const auto listed = tool_run(ncu.path, {"--list-chips"});
     const std::string chips = listed ? chip_list(listed->out) : std::string();
     if (!chips.empty()) {
       const auto of_chips = tool_run(ncu.path, {"--query-metrics", "--chips", chips}, kLimit);
-      if (of_chips) ncu.metrics = parse_ncu_metrics(of_chips->out);
+      if (of_chips)
+        ncu.metrics = parse_ncu_metrics(of_chips->out);
     }
   }
-  if (!ncu.metrics.empty()) keep(ncu, search);
+  if (!ncu.metrics.empty())
+    keep(ncu, search);
 }
 
 }  // namespace rangescope::collect

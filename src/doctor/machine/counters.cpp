@@ -16,7 +16,8 @@ Findings check_counter_access(const MachineFacts& facts) {
     return {skipped(facts.kernel_module.empty()
                         ? "there is no NVIDIA kernel module"
                         : "/proc/driver/nvidia/params has no RmProfilingAdminOnly")};
-  if (param->second == "0") return {well("every user may (RmProfilingAdminOnly is 0)")};
+  if (param->second == "0")
+    return {well("every user may (RmProfilingAdminOnly is 0)")};
   if (!facts.capabilities)
     return {
         skipped("administrators only, and /proc/self/status does not show whether you are one")};
@@ -27,10 +28,12 @@ Findings check_counter_access(const MachineFacts& facts) {
   const std::string base = "RmProfilingAdminOnly is " + param->second + " and this process ";
   if (facts.user_namespace)
     return {finding_of(
-        "machine.counters_locked_namespace", Grade::kFail,
+        "machine.counters_locked_namespace",
+        Grade::kFail,
         base + "runs in a user namespace, where CAP_SYS_ADMIN does not reach the driver")};
   if (!facts.container.empty())
-    return {finding_of("machine.counters_locked_container", Grade::kFail,
+    return {finding_of("machine.counters_locked_container",
+                       Grade::kFail,
                        base + "has no CAP_SYS_ADMIN in this container (" + facts.container + ")")};
   model::Finding finding =
       finding_of("machine.counters_locked", Grade::kFail, base + "has no CAP_SYS_ADMIN");
@@ -44,7 +47,8 @@ Findings check_counter_holders(const MachineFacts& facts) {
   const std::string scope = facts.container.empty() ? ""
                                                     : "; processes outside this container (" +
                                                           facts.container + ") cannot be seen";
-  if (facts.holders.empty()) return {well("no DCGM, ncu or nsys runs" + scope)};
+  if (facts.holders.empty())
+    return {well("no DCGM, ncu or nsys runs" + scope)};
   std::vector<std::string> dcgm, tools;
   for (const ProcessSeen& process : facts.holders)
     (process.name.starts_with("ncu") || process.name.starts_with("nsys") ||

@@ -39,28 +39,33 @@ std::string in_container(const MachineFacts& facts, std::string_view link) {
 Findings check_driver(const MachineFacts& facts) {
   if (facts.kernel_module.empty() && !facts.nvml.loaded)
     return {finding_of(
-        "machine.no_driver", Grade::kWarn,
+        "machine.no_driver",
+        Grade::kWarn,
         "no NVIDIA kernel module in /proc/driver/nvidia, and libnvidia-ml.so.1 cannot be loaded")};
   if (facts.nvml.error_code == kNvmlVersionMismatch)
     return {
-        finding_of("machine.driver_mismatch", Grade::kFail,
+        finding_of("machine.driver_mismatch",
+                   Grade::kFail,
                    "NVML reports: " + facts.nvml.error + "; kernel module " + facts.kernel_module)};
   if (facts.kernel_module.empty() && facts.nvml.error_code != 0)
     return {finding_of(
-        "machine.no_kernel_module", Grade::kFail,
+        "machine.no_kernel_module",
+        Grade::kFail,
         "the driver's libraries are installed, but no kernel module is loaded; NVML reports: " +
             facts.nvml.error)};
   if (!facts.kernel_module.empty() && !facts.nvml.loaded)
     return {finding_of("machine.no_driver_libraries",
                        facts.container.empty() ? Grade::kWarn : Grade::kFail,
                        fmt::format("kernel module {} is loaded, but libnvidia-ml.so.1 is not: {}{}",
-                                   facts.kernel_module, facts.nvml.error,
+                                   facts.kernel_module,
+                                   facts.nvml.error,
                                    in_container(facts, "; in a container")))};
   if (!facts.kernel_module.empty() && !facts.device_nodes)
-    return {
-        finding_of("machine.no_device_nodes", Grade::kFail,
-                   fmt::format("kernel module {} is loaded, but there is no /dev/nvidiactl{}",
-                               facts.kernel_module, in_container(facts, " in this container")))};
+    return {finding_of("machine.no_device_nodes",
+                       Grade::kFail,
+                       fmt::format("kernel module {} is loaded, but there is no /dev/nvidiactl{}",
+                                   facts.kernel_module,
+                                   in_container(facts, " in this container")))};
   if (facts.nvml.error_code != 0)
     return {finding_of("machine.driver_silent", Grade::kFail, "NVML reports: " + facts.nvml.error)};
   std::string text =
@@ -72,9 +77,12 @@ Findings check_driver(const MachineFacts& facts) {
 
 Findings check_gpus(const MachineFacts& facts) {
   std::vector<std::string> names;
-  for (const NvmlGpu& gpu : facts.nvml.gpus) names.push_back(gpu.name);
-  if (names.empty()) names = facts.kernel_gpus;
-  if (names.empty()) return {skipped("there is none")};
+  for (const NvmlGpu& gpu : facts.nvml.gpus)
+    names.push_back(gpu.name);
+  if (names.empty())
+    names = facts.kernel_gpus;
+  if (names.empty())
+    return {skipped("there is none")};
   const std::string gpus =
       fmt::format("{}: {}", base::counted(names.size(), "GPU"), base::join(names, ", "));
   const auto visible = facts.environment.find("CUDA_VISIBLE_DEVICES");
@@ -84,7 +92,8 @@ Findings check_gpus(const MachineFacts& facts) {
     if (value.empty() || value.starts_with("-") || base::lower(value) == "nodevfiles" ||
         value == "none")
       return {
-          finding_of("machine.gpus_hidden", Grade::kFail,
+          finding_of("machine.gpus_hidden",
+                     Grade::kFail,
                      gpus + "; CUDA_VISIBLE_DEVICES='" + visible->second + "' hides all of them")};
     return {well(gpus + "; CUDA_VISIBLE_DEVICES=" + visible->second)};
   }
@@ -92,11 +101,14 @@ Findings check_gpus(const MachineFacts& facts) {
 }
 
 Findings check_mig(const MachineFacts& facts) {
-  if (facts.nvml.gpus.empty()) return {skipped("NVML names no GPU")};
+  if (facts.nvml.gpus.empty())
+    return {skipped("NVML names no GPU")};
   std::vector<std::string> shared;
   for (std::size_t i = 0; i < facts.nvml.gpus.size(); ++i)
-    if (facts.nvml.gpus[i].mig.value_or(false)) shared.push_back("GPU " + std::to_string(i));
-  if (shared.empty()) return {well("no")};
+    if (facts.nvml.gpus[i].mig.value_or(false))
+      shared.push_back("GPU " + std::to_string(i));
+  if (shared.empty())
+    return {well("no")};
   return {
       finding_of("machine.mig_on", Grade::kWarn, base::join(shared, ", ") + ": MIG mode is on")};
 }
@@ -111,12 +123,16 @@ Findings check_clocks(const MachineFacts& facts) {
       is_reported = true;
       std::vector<std::string> causes;
       for (const Limit& limit : kLimits)
-        if (*gpu.clock_limits & limit.bit) causes.emplace_back(limit.name);
+        if (*gpu.clock_limits & limit.bit)
+          causes.emplace_back(limit.name);
       if (!causes.empty())
         out.push_back(finding_of(
-            "machine.clocks_held", Grade::kWarn,
+            "machine.clocks_held",
+            Grade::kWarn,
             fmt::format(
-                "{}: clocks are throttled now by {}{}", gpu_name, base::join(causes, ", "),
+                "{}: clocks are throttled now by {}{}",
+                gpu_name,
+                base::join(causes, ", "),
                 gpu.sm_clock_mhz && gpu.max_sm_clock_mhz
                     ? fmt::format(" ({} of {} MHz)", *gpu.sm_clock_mhz, *gpu.max_sm_clock_mhz)
                     : std::string())));
@@ -124,13 +140,16 @@ Findings check_clocks(const MachineFacts& facts) {
     if (gpu.application_clock_mhz && gpu.default_application_clock_mhz) {
       is_reported = true;
       if (*gpu.application_clock_mhz != *gpu.default_application_clock_mhz)
-        out.push_back(finding_of(
-            "machine.application_clocks", Grade::kWarn,
-            fmt::format("{}: application clock {} MHz, by default {} MHz", gpu_name,
-                        *gpu.application_clock_mhz, *gpu.default_application_clock_mhz)));
+        out.push_back(finding_of("machine.application_clocks",
+                                 Grade::kWarn,
+                                 fmt::format("{}: application clock {} MHz, by default {} MHz",
+                                             gpu_name,
+                                             *gpu.application_clock_mhz,
+                                             *gpu.default_application_clock_mhz)));
     }
   }
-  if (!is_reported) return {skipped("NVML does not report it")};
+  if (!is_reported)
+    return {skipped("NVML does not report it")};
   if (out.empty())
     out.push_back(well("no throttling (clocks locked with nvidia-smi -lgc do not show here)"));
   return out;

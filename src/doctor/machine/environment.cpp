@@ -27,13 +27,15 @@ Findings check_injection(const MachineFacts& facts) {
     model::Finding finding =
         finding_of("machine.injection_set", Grade::kWarn, base::join(injected, "; "));
     std::string names;
-    for (const std::string& setting : injected) names += " " + setting.substr(0, setting.find('='));
+    for (const std::string& setting : injected)
+      names += " " + setting.substr(0, setting.find('='));
     finding.commands = {"unset" + names};
     out.push_back(std::move(finding));
   }
   if (const std::string preload = variable(facts, "LD_PRELOAD"); !preload.empty())
     out.push_back(finding_of("machine.preload_set", Grade::kWarn, "LD_PRELOAD=" + preload));
-  if (out.empty()) out.push_back(well("no injection variable is set, and no LD_PRELOAD"));
+  if (out.empty())
+    out.push_back(well("no injection variable is set, and no LD_PRELOAD"));
   return out;
 }
 
@@ -43,8 +45,8 @@ Findings check_stubs(const MachineFacts& facts) {
     const std::string_view trimmed =
         folder.ends_with('/') ? folder.substr(0, folder.size() - 1) : folder;
     if (trimmed.ends_with("/stubs"))
-      return {finding_of("machine.cuda_stubs", Grade::kWarn,
-                         "LD_LIBRARY_PATH holds " + std::string(folder))};
+      return {finding_of(
+          "machine.cuda_stubs", Grade::kWarn, "LD_LIBRARY_PATH holds " + std::string(folder))};
   }
   return {well(path.empty() ? "LD_LIBRARY_PATH is not set" : "no stubs folder in LD_LIBRARY_PATH")};
 }

@@ -79,7 +79,8 @@ void read_process(const fs::path& root, MachineFacts& facts) {
   std::vector<std::string> map;
   const std::string ids = base::replace_all(text_of(root / "proc/self/uid_map"), "\n", " ");
   for (const std::string_view word : base::split(ids, ' '))
-    if (!word.empty()) map.emplace_back(word);
+    if (!word.empty())
+      map.emplace_back(word);
   facts.user_namespace = !map.empty() && map != std::vector<std::string>{"0", "0", "4294967295"};
 
   // "Max open files            1024                 1048576              files"
@@ -87,7 +88,8 @@ void read_process(const fs::path& root, MachineFacts& facts) {
   facts.limits_known = !limits.empty();
   for (const std::string_view line : base::split(limits, '\n')) {
     constexpr std::size_t kName = 26;  // the kernel prints names in 25 columns and a blank
-    if (line.size() <= kName || !line.starts_with("Max ")) continue;
+    if (line.size() <= kName || !line.starts_with("Max "))
+      continue;
     const std::string_view rest = base::trim(line.substr(kName));
     if (const auto number = base::to_uint(rest.substr(0, rest.find(' '))))
       facts.soft_limits.emplace(base::trim(line.substr(4, kName - 4)), *number);
@@ -103,24 +105,28 @@ void read_process(const fs::path& root, MachineFacts& facts) {
 std::string container_evidence(const fs::path& root,
                                const std::map<std::string, std::string>& environment) {
   for (const char* file : {".dockerenv", "run/.containerenv", ".singularity.d"})
-    if (there_is(root / file)) return "/" + std::string(file);
-  if (environment.count("KUBERNETES_SERVICE_HOST")) return "KUBERNETES_SERVICE_HOST";
+    if (there_is(root / file))
+      return "/" + std::string(file);
+  if (environment.count("KUBERNETES_SERVICE_HOST"))
+    return "KUBERNETES_SERVICE_HOST";
   const std::string groups = text_of(root / "proc/1/cgroup");
   for (const char* name : {"docker", "kubepods", "containerd", "lxc", "libpod"})
-    if (groups.find(name) != std::string::npos) return "/proc/1/cgroup names " + std::string(name);
+    if (groups.find(name) != std::string::npos)
+      return "/proc/1/cgroup names " + std::string(name);
   return {};
 }
 
 // Names of /proc/<pid>/comm, which the kernel cuts to 15 letters.
-constexpr std::array kHolders{"nv-hostengine", "dcgm-exporter", "dcgmproftester",
-                              "ncu",           "nsys",          "nv-nsight-cu-cl"};
+constexpr std::array kHolders{
+    "nv-hostengine", "dcgm-exporter", "dcgmproftester", "ncu", "nsys", "nv-nsight-cu-cl"};
 
 std::vector<ProcessSeen> find_holders(const fs::path& root) {
   std::vector<ProcessSeen> out;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(root / "proc", ignored)) {
     const auto pid = base::to_uint(entry.path().filename().string());
-    if (!pid) continue;
+    if (!pid)
+      continue;
     const std::string name{base::trim(text_of(entry.path() / "comm"))};
     if (std::any_of(kHolders.begin(), kHolders.end(), [&](const char* h) { return name == h; }))
       out.push_back({static_cast<std::uint32_t>(*pid), name});
@@ -139,7 +145,8 @@ std::vector<collect::Version> bundled_cupti(const fs::path& nsys) {
        {real.parent_path(), real.parent_path().parent_path() / "target-linux-x64"}) {
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {
       const std::string name = entry.path().filename().string();
-      if (!name.starts_with("libcupti.so.")) continue;
+      if (!name.starts_with("libcupti.so."))
+        continue;
       const std::string tail = name.substr(12);
       const auto parts = base::split(tail, '.');
       const auto major = base::to_uint(parts[0]);
@@ -164,10 +171,12 @@ ToolSeen look_for_tool(std::string_view tool, const MachineSources& sources) {
     seen.in_use = std::move(*abilities);
   else
     seen.error = abilities.error().what;
-  if (tool != "nsys" || seen.paths.empty()) return seen;
+  if (tool != "nsys" || seen.paths.empty())
+    return seen;
   seen.bundled_cupti = bundled_cupti(seen.paths.front());
   seen.importer = collect::find_importer(seen.paths.front());
-  if (!seen.importer) return seen;
+  if (!seen.importer)
+    return seen;
   const auto ended =
       base::run(base::question({seen.importer->string(), "--version"}, std::chrono::seconds(20)));
   if (!ended)
@@ -183,7 +192,8 @@ void look_at_runs(const fs::path& runs, MachineFacts& facts) {
   std::error_code failed;
   facts.runs = fs::absolute(runs, failed);
   fs::path there = facts.runs;
-  while (!there_is(there) && there.has_relative_path()) there = there.parent_path();
+  while (!there_is(there) && there.has_relative_path())
+    there = there.parent_path();
   struct statvfs space {};
   if (::statvfs(there.c_str(), &space) == 0)
     facts.free_bytes = static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
@@ -192,7 +202,8 @@ void look_at_runs(const fs::path& runs, MachineFacts& facts) {
 }
 
 void look_for_cupti(const fs::path& library, MachineFacts& facts) {
-  if (library.empty()) return;
+  if (library.empty())
+    return;
   auto planner = collect::native::Planner::open(library);
   if (planner)
     facts.cupti = planner->cupti();
@@ -205,10 +216,13 @@ using Device = base::Nvml::Device;
 
 constexpr unsigned kGraphics = 0, kSm = 1;  // nvmlClockType_t
 
-std::optional<unsigned> clock_of(const Library& nvml, const char* name, Device device,
+std::optional<unsigned> clock_of(const Library& nvml,
+                                 const char* name,
+                                 Device device,
                                  unsigned type) {
   unsigned mhz = 0;
-  if (nvml.call(name, device, type, &mhz) != 0) return std::nullopt;
+  if (nvml.call(name, device, type, &mhz) != 0)
+    return std::nullopt;
   return mhz;
 }
 
@@ -216,7 +230,8 @@ NvmlGpu gpu_of(const Library& nvml, Device device) {
   NvmlGpu gpu;
   gpu.name = nvml.text("nvmlDeviceGetName", device);
   unsigned mig = 0, pending = 0;
-  if (nvml.call("nvmlDeviceGetMigMode", device, &mig, &pending) == 0) gpu.mig = mig != 0;
+  if (nvml.call("nvmlDeviceGetMigMode", device, &mig, &pending) == 0)
+    gpu.mig = mig != 0;
   unsigned long long limits = 0;
   if (nvml.call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &limits) == 0)
     gpu.clock_limits = limits;
@@ -249,7 +264,8 @@ Nvml ask_nvml(const std::filesystem::path& library) {
   }
   answer.driver = nvml.text("nvmlSystemGetDriverVersion");
   int cuda = 0;
-  if (nvml.call("nvmlSystemGetCudaDriverVersion_v2", &cuda) == 0) answer.cuda_version = cuda;
+  if (nvml.call("nvmlSystemGetCudaDriverVersion_v2", &cuda) == 0)
+    answer.cuda_version = cuda;
   unsigned count = 0;
   if (nvml.call("nvmlDeviceGetCount_v2", &count) == 0) {
     for (unsigned i = 0; i < count; ++i) {
@@ -272,7 +288,8 @@ MachineSources this_machine() {
   else
     sources.inject_error = library.error().what;
   for (const char* name : {"mpirun", "srun"})
-    if (sources.launcher.empty()) sources.launcher = base::find_on_path(name).value_or("").string();
+    if (sources.launcher.empty())
+      sources.launcher = base::find_on_path(name).value_or("").string();
   sources.duckdb = base::Duck::version();
   return sources;
 }

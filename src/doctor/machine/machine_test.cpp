@@ -106,7 +106,8 @@ Findings examine(const MachineFacts& facts) {
 std::string complaints(const Findings& findings) {
   std::string text;
   for (const auto& finding : findings) {
-    if (finding.verdict == Grade::kOk || finding.verdict == Grade::kSkip) continue;
+    if (finding.verdict == Grade::kOk || finding.verdict == Grade::kSkip)
+      continue;
     text += (finding.verdict == Grade::kWarn ? "warn " : "fail ") + finding.id + "\n";
     EXPECT_FALSE(finding.hint.empty()) << finding.id;  // nobody is left without a next step
     EXPECT_FALSE(finding.why.empty()) << finding.id << " is not in the catalogue";

@@ -23,13 +23,16 @@ collect::Abilities some(const std::string& tool, collect::Version since) {
   can.path = tool;
   can.version = since;
   for (const auto& [row_tool, option, values] : base::rows<3>(rangescope_usual_options)) {
-    if (row_tool != tool) continue;
+    if (row_tool != tool)
+      continue;
     std::vector<std::string>& taken = can.options[std::string(option)];
     for (const std::string_view value : base::split(values, ' '))
-      if (!value.empty()) taken.emplace_back(value);
+      if (!value.empty())
+        taken.emplace_back(value);
   }
   can.default_set = tool == "ncu" ? "basic" : "";
-  if (!can.default_set.empty()) can.sets[can.default_set];
+  if (!can.default_set.empty())
+    can.sets[can.default_set];
   return can;
 }
 
@@ -56,14 +59,16 @@ class Adviser {
 
   std::vector<Way> run() {
     std::vector<Way> out{ranges(), counters(), nsys(false)};
-    if (include_.size() == 1) out.push_back(nsys(true));
+    if (include_.size() == 1)
+      out.push_back(nsys(true));
     const collect::Abilities ncu = tools_.ncu.value_or(some("ncu", {2023, 1, 0}));
     collect::Wish wish;
     wish.ranges = !include_.empty();
     wish.metrics = true;
     wish.native_counters = tools_.native_counters;
     for (const collect::Rung& rung : collect::ladder(wish, sum_, ncu))
-      if (rung.step != collect::Step::kNative) out.push_back(ncu_way(rung, ncu));
+      if (rung.step != collect::Step::kNative)
+        out.push_back(ncu_way(rung, ncu));
     return out;
   }
 
@@ -72,11 +77,13 @@ class Adviser {
   [[nodiscard]] std::string nothing() const {
     if (!look_.facts.meant.empty() && include_.empty())
       return "none of the selected ranges occurred";
-    if (look_.facts.ranges.empty()) return "the program opened no range";
+    if (look_.facts.ranges.empty())
+      return "the program opened no range";
     return {};
   }
   [[nodiscard]] std::string no_kernels() const {
-    if (!look_.facts.cuda) return "the program does not use CUDA";
+    if (!look_.facts.cuda)
+      return "the program does not use CUDA";
     if (gpu_known_ && !include_.empty() && own_ + sum_.other_thread_kernels == 0)
       return "no kernel is launched inside";
     return {};
@@ -96,7 +103,8 @@ class Adviser {
 
   [[nodiscard]] Way ranges() const {
     Way way{"ranges", false, nothing(), {}, {}};
-    if (!way.reason.empty()) return way;
+    if (!way.reason.empty())
+      return way;
     way.works = true;
     way.reason =
         "wall time of every range" +
@@ -110,15 +118,19 @@ class Adviser {
 
   [[nodiscard]] Way counters() const {
     Way way{"counters", false, nothing(), {}, {}};
-    if (way.reason.empty() && include_.empty()) way.reason = "name a range with --include";
-    if (way.reason.empty()) way.reason = no_kernels();
+    if (way.reason.empty() && include_.empty())
+      way.reason = "name a range with --include";
+    if (way.reason.empty())
+      way.reason = no_kernels();
     if (way.reason.empty() && own_ == 0 && gpu_known_)
       way.reason = "the range's own thread launches no kernel";
-    if (way.reason.empty() && occurrences_ == 0) way.reason = "the range never ends";
+    if (way.reason.empty() && occurrences_ == 0)
+      way.reason = "the range never ends";
     if (way.reason.empty() && !tools_.native_counters)
       way.reason = tools_.counters_reason.empty() ? "counters cannot be collected on this machine"
                                                   : tools_.counters_reason;
-    if (!way.reason.empty()) return way;
+    if (!way.reason.empty())
+      return way;
     way.works = true;
     way.reason =
         "counters per range, one pass per instance: no replay, and any CUDA call may be inside";
@@ -148,7 +160,8 @@ class Adviser {
 
   [[nodiscard]] Way nsys(bool gated) const {
     Way way{gated ? "nsys gated" : "nsys", false, nothing(), {}, {}};
-    if (!way.reason.empty()) return way;
+    if (!way.reason.empty())
+      return way;
     const collect::Abilities can = tools_.nsys.value_or(some("nsys", {2022, 4, 0}));
     collect::nsys::Options options;
     options.values["trace"] = look_.facts.cuda ? std::vector<std::string>{"cuda", "nvtx"}
@@ -156,16 +169,19 @@ class Adviser {
     options.values["sample"] = {"none"};
     options.values["cpuctxsw"] = {
         "none"};  // nsys 2022.4.2 with it hung now and then on a busy machine, gated or not
-    if (children_) options.values["trace_fork_before_exec"] = {"true"};
+    if (children_)
+      options.values["trace_fork_before_exec"] = {"true"};
     options.gating = gated;
     options.registered = registered_;
     way.reason = gated ? "records only while the range is open" : "a timeline of everything";
     return planned(
-        std::move(way), collect::nsys::plan(can, options, request()),
+        std::move(way),
+        collect::nsys::plan(can, options, request()),
         tools_.nsys ? "" : "nsys is not installed here; this is for nsys 2022.4 and newer");
   }
 
-  [[nodiscard]] static Way planned(Way way, const base::Result<collect::Plan>& plan,
+  [[nodiscard]] static Way planned(Way way,
+                                   const base::Result<collect::Plan>& plan,
                                    std::string_view note) {
     way.works = plan.has_value();
     if (!plan) {
@@ -174,16 +190,20 @@ class Adviser {
     }
     way.command = collect::script_command(*plan);
     way.notes.insert(way.notes.end(), plan->notes.begin(), plan->notes.end());
-    if (!note.empty()) way.notes.emplace_back(note);
+    if (!note.empty())
+      way.notes.emplace_back(note);
     return way;
   }
 
   [[nodiscard]] Way ncu_way(const collect::Rung& rung, const collect::Abilities& can) const {
     Way way{"ncu " + std::string(collect::step_name(rung.step)), false, nothing(), {}, {}};
-    if (way.reason.empty()) way.reason = no_kernels();
-    if (!way.reason.empty()) return way;
+    if (way.reason.empty())
+      way.reason = no_kernels();
+    if (!way.reason.empty())
+      return way;
     way.reason = rung.reason;
-    if (!rung.take) return way;
+    if (!rung.take)
+      return way;
     collect::ncu::Options options;
     options.replay_mode = collect::step_name(rung.step);
     options.report = options.replay_mode;
@@ -202,14 +222,16 @@ class Adviser {
       options.values["push_pop_scope"] = {"process"};
     }
     limit(rung.step, options, way);
-    return planned(std::move(way), collect::ncu::plan(can, options, request()),
+    return planned(std::move(way),
+                   collect::ncu::plan(can, options, request()),
                    tools_.ncu ? "" : "ncu is not installed here; this is for ncu 2023.1 and newer");
   }
 
   /// Replay is slow: one occurrence, past the first, which may hold work that the others do not
   /// have.
   void limit(collect::Step step, collect::ncu::Options& options, Way& way) const {
-    if (occurrences_ < 2) return;
+    if (occurrences_ < 2)
+      return;
     if (step != collect::Step::kKernel) {
       options.values["launch_skip"] = {"1"};
       options.values["launch_count"] = {"1"};
@@ -224,7 +246,8 @@ class Adviser {
     way.notes.push_back(fmt::format(
         "measures as many kernels as one instance launches ({}); leave --launch-count out for all "
         "{}",
-        an_instance, kernels));
+        an_instance,
+        kernels));
   }
 
   const ProgramLook& look_;
@@ -239,7 +262,8 @@ class Adviser {
 }  // namespace
 
 std::vector<Way> ways(const ProgramLook& look, const Tools& tools) {
-  if (look.not_started) return {};
+  if (look.not_started)
+    return {};
   return Adviser(look, tools).run();
 }
 

@@ -125,11 +125,14 @@ class Gatherer {
 
   /// Where the CPU was sampled the session has processes too that loaded nothing of ours.
   [[nodiscard]] std::size_t loaded() const {
-    if (session_.cpu.interval_ns == 0) return session_.processes.size();
+    if (session_.cpu.interval_ns == 0)
+      return session_.processes.size();
     std::set<std::uint32_t> found;
     for (std::uint32_t p = 0; p < session_.processes.size(); ++p)
-      if (session_.processes[p].range_pair_ns > 0) found.insert(p);
-    for (const model::Thread& thread : session_.threads) found.insert(thread.process);
+      if (session_.processes[p].range_pair_ns > 0)
+        found.insert(p);
+    for (const model::Thread& thread : session_.threads)
+      found.insert(thread.process);
     return found.size();
   }
 
@@ -145,7 +148,8 @@ class Gatherer {
       facts_.gpu_unavailable = "the run was recorded with --light";
       facts_.cuda = true;
     }
-    for (const model::Loss& loss : session_.losses) note(loss);
+    for (const model::Loss& loss : session_.losses)
+      note(loss);
     find_domains();
     // CUDA makes a process known too; without CUDA it was NVTX.
     const bool other_calls = !session_.marks.empty() || session_.domains.size() > 1 ||
@@ -165,23 +169,28 @@ class Gatherer {
       facts_.cuda = true;
     }
     if (gpu_is_incomplete) {
-      if (!facts_.gpu_lost.empty()) facts_.gpu_lost += "; ";
+      if (!facts_.gpu_lost.empty())
+        facts_.gpu_lost += "; ";
       facts_.gpu_lost += loss.detail;
     }
-    if (loss.kind == "no_capture_file") facts_.unrecorded = loss.detail;
+    if (loss.kind == "no_capture_file")
+      facts_.unrecorded = loss.detail;
     if (model::explains_missing_ranges(loss) && facts_.not_recorded.empty()) {
       facts_.not_recorded_kind = loss.kind.id();
       facts_.not_recorded = loss.detail;
     }
-    if (loss.kind == "gpu_stream_not_closed") not_closed_ = true;
-    if (loss.kind == "pop_without_push") facts_.unbalanced_pops = loss.count;
+    if (loss.kind == "gpu_stream_not_closed")
+      not_closed_ = true;
+    if (loss.kind == "pop_without_push")
+      facts_.unbalanced_pops = loss.count;
   }
 
   /// Of the program's own ranges: modules are none that nsys or ncu would know.
   void find_domains() {
     std::set<std::string> domains;
     for (const model::Range& range : session_.ranges)
-      if (!range.module) domains.insert(text(session_.domains[range.domain].name));
+      if (!range.module)
+        domains.insert(text(session_.domains[range.domain].name));
     facts_.domains.assign(domains.begin(), domains.end());
   }
 
@@ -193,17 +202,21 @@ class Gatherer {
     parent_.assign(session_.processes.size(), kNone);
     for (std::uint32_t i = 0; i < session_.processes.size(); ++i) {
       const auto parent = by_pid.find(session_.processes[i].parent_pid);
-      if (parent != by_pid.end() && parent->second != i) parent_[i] = parent->second;
+      if (parent != by_pid.end() && parent->second != i)
+        parent_[i] = parent->second;
     }
   }
 
   void gpu_work() {
     work_.resize(session_.launches.size());
-    for (const model::Kernel& kernel : session_.kernels) add(kernel);
+    for (const model::Kernel& kernel : session_.kernels)
+      add(kernel);
     for (const model::Copy& copy : session_.copies)
-      if (Work* work = work_of(copy.launch, copy.end_ns, copy.stream)) ++work->copies;
+      if (Work* work = work_of(copy.launch, copy.end_ns, copy.stream))
+        ++work->copies;
     for (const model::Memset& set : session_.memsets)
-      if (Work* work = work_of(set.launch, set.end_ns, set.stream)) ++work->memsets;
+      if (Work* work = work_of(set.launch, set.end_ns, set.stream))
+        ++work->memsets;
     for (const model::GraphLaunch& graph : session_.graph_launches)
       (void)work_of(graph.launch, graph.end_ns, graph.stream);
     for (std::uint32_t i = 0; i < session_.launches.size(); ++i) {
@@ -214,9 +227,11 @@ class Gatherer {
       }
       by_start_.push_back(i);
       const auto [first, is_new] = first_call_.try_emplace(process_of(call.thread), call.start_ns);
-      if (!is_new) first->second = std::min(first->second, call.start_ns);
+      if (!is_new)
+        first->second = std::min(first->second, call.start_ns);
     }
-    if (not_closed_) find_horizons();
+    if (not_closed_)
+      find_horizons();
     std::stable_sort(by_start_.begin(), by_start_.end(), [&](std::uint32_t a, std::uint32_t b) {
       return session_.launches[a].start_ns < session_.launches[b].start_ns;
     });
@@ -225,7 +240,8 @@ class Gatherer {
   /// What a launch caused, with one more piece of work that ended at `end_ns`; null for a launch
   /// that was not recorded.
   Work* work_of(std::uint32_t launch, std::int64_t end_ns, std::uint32_t stream) {
-    if (launch >= work_.size()) return nullptr;
+    if (launch >= work_.size())
+      return nullptr;
     Work& work = work_[launch];
     work.last_end_ns = std::max(work.last_end_ns, end_ns);
     if (stream < session_.streams.size()) {
@@ -254,7 +270,8 @@ class Gatherer {
   /// known is not judged.
   void find_horizons() {
     for (std::uint32_t i = 0; i < session_.launches.size(); ++i) {
-      if (!work_[i].has_kernels()) continue;
+      if (!work_[i].has_kernels())
+        continue;
       const model::Launch& call = session_.launches[i];
       std::int64_t& horizon_ns = horizon_.try_emplace(process_of(call.thread), 0).first->second;
       horizon_ns = std::max(horizon_ns, call.start_ns);
@@ -269,9 +286,11 @@ class Gatherer {
     for (std::uint32_t launch = 0; launch < work_.size(); ++launch) {
       counted.clear();
       for (const std::uint32_t entry : around_.of(around_.of_launch[launch])) {
-        if (entry & kInherited) continue;
+        if (entry & kInherited)
+          continue;
         for (std::uint32_t node = node_of(entry); node != kNone; node = tree_.nodes[node].parent) {
-          if (!counted.insert(node).second) break;
+          if (!counted.insert(node).second)
+            break;
           kernels[node] += work_[launch].kernels;
           graphs[node] += work_[launch].graphs;
         }
@@ -279,14 +298,15 @@ class Gatherer {
     }
     std::vector<std::pair<SeenRange, std::uint32_t>> ranges;  // and its node
     for (const std::uint32_t node : tree_.depth_first) {
-      if (tree_.nodes[node].module) continue;
+      if (tree_.nodes[node].module)
+        continue;
       SeenRange range = range_of_node(node);
       range.kernels = kernels[node];
       range.graph_launches = graphs[node];
       ranges.emplace_back(std::move(range), node);
     }
-    std::ranges::stable_sort(ranges, std::greater(),
-                             [](const auto& entry) { return entry.first.occurrences; });
+    std::ranges::stable_sort(
+        ranges, std::greater(), [](const auto& entry) { return entry.first.occurrences; });
     for (auto& [range, node] : ranges) {
       facts_.ranges.push_back(std::move(range));
       order_.push_back(node);
@@ -320,11 +340,15 @@ class Gatherer {
           std::any_of(excluded.begin(), excluded.end(), [&](const model::RangeTerm& other) {
             return other.names_region(range.domain, path, range.kind);
           });
-      if (is_excluded) continue;
+      if (is_excluded)
+        continue;
       for (const model::RangeExpression& form : term.forms) {
-        if (!form.names_itself(range.domain, path, range.kind)) continue;
-        if (out.seen.empty()) out.term.forms = {form};
-        if (!chosen[order_[i]]) out.seen.push_back(i);
+        if (!form.names_itself(range.domain, path, range.kind))
+          continue;
+        if (out.seen.empty())
+          out.term.forms = {form};
+        if (!chosen[order_[i]])
+          out.seen.push_back(i);
         chosen[order_[i]] = 1;
       }
     }
@@ -335,14 +359,16 @@ class Gatherer {
     return out;
   }
 
-  void occurrences_of(const std::vector<char>& chosen, Occurrences& occurrences,
+  void occurrences_of(const std::vector<char>& chosen,
+                      Occurrences& occurrences,
                       RangeFacts& out) const {
     std::set<std::uint32_t> threads, processes;
     std::vector<std::int64_t> lengths;
     std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
     std::int64_t first_closed_ns = first_ns, last_ns = 0;
     for (std::uint32_t place = 0; place < tree_.range_of.size(); ++place) {
-      if (!chosen[node_of(place)]) continue;
+      if (!chosen[node_of(place)])
+        continue;
       const model::Range& range = range_of(place);
       const std::uint32_t process = process_of(range.thread);
       Occurrence& occurrence = occurrences[place];
@@ -374,7 +400,8 @@ class Gatherer {
     out.processes = processes.size();
     for (const std::uint32_t process : processes)
       out.child_processes += parent_[process] != kNone ? 1 : 0;
-    if (lengths.empty()) return;
+    if (lengths.empty())
+      return;
     out.span_ns = last_ns - first_ns;
     const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
     std::nth_element(lengths.begin(), middle, lengths.end());
@@ -384,12 +411,15 @@ class Gatherer {
   /// The occurrence of a chosen range that the call lies in: the innermost one of its own thread or
   /// of a start/end range; with `inherited`, one of another thread of its process. kNone where
   /// there is none.
-  [[nodiscard]] std::uint32_t around(std::uint32_t launch, const std::vector<char>& chosen,
+  [[nodiscard]] std::uint32_t around(std::uint32_t launch,
+                                     const std::vector<char>& chosen,
                                      bool inherited) const {
     for (std::uint32_t entry : around_.of(around_.of_launch[launch])) {
-      if (((entry & kInherited) != 0) != inherited) continue;
+      if (((entry & kInherited) != 0) != inherited)
+        continue;
       for (std::uint32_t place = entry & ~kInherited; place != kNone; place = tree_.parent[place])
-        if (chosen[node_of(place)]) return place;
+        if (chosen[node_of(place)])
+          return place;
     }
     return kNone;
   }
@@ -403,12 +433,14 @@ class Gatherer {
     });
   }
 
-  void work_inside(const std::vector<char>& chosen, Occurrences& occurrences,
+  void work_inside(const std::vector<char>& chosen,
+                   Occurrences& occurrences,
                    RangeFacts& out) const {
     std::unordered_map<std::uint32_t, OpenTimes> open;  // by process
     for (const auto& [place, occurrence] : occurrences)
       open[process_of(range_of(place).thread)].add(occurrence);
-    for (auto& [process, times] : open) times.finish();
+    for (auto& [process, times] : open)
+      times.finish();
     std::map<std::uint32_t, std::set<std::uint32_t>> contexts;  // by process
     std::set<std::uint32_t> other_threads;
     for (const std::uint32_t launch : by_start_) {
@@ -422,7 +454,8 @@ class Gatherer {
         const bool is_bare = bare(launch);
         if (around(launch, chosen, true) != kNone) {
           out.other_thread_kernels += amount;
-          if (is_bare) out.bare_kernels += amount;
+          if (is_bare)
+            out.bare_kernels += amount;
           other_threads.insert(thread);
         } else if (is_bare && is_below_open(launch, open)) {
           out.child_kernels += amount;
@@ -430,7 +463,8 @@ class Gatherer {
       }
     }
     out.other_threads = other_threads.size();
-    for (const auto& [process, used] : contexts) out.contexts = std::max(out.contexts, used.size());
+    for (const auto& [process, used] : contexts)
+      out.contexts = std::max(out.contexts, used.size());
   }
 
   /// A call inside an occurrence, and what it caused.
@@ -445,11 +479,13 @@ class Gatherer {
       ++out.left_out[text(analyze::shown_name(session_.kernel_names[name]))];
     if (work.has_kernels()) {
       occurrence.add(work);
-      if (work.last_end_ns > occurrence.end_ns) out.late_kernels += std::max(work.kernels, 1u);
+      if (work.last_end_ns > occurrence.end_ns)
+        out.late_kernels += std::max(work.kernels, 1u);
     }
     const bool is_other_call =
         call.kind == model::LaunchKind::kOther || call.kind == model::LaunchKind::kGraph;
-    if (is_other_call && call.name != 0) ++out.calls[text(call.name)];
+    if (is_other_call && call.name != 0)
+      ++out.calls[text(call.name)];
     const auto first = first_call_.find(process_of(call.thread));
     if (first != first_call_.end() && first->second == call.start_ns)
       out.first_cuda_call_inside = true;
@@ -463,7 +499,8 @@ class Gatherer {
     std::uint32_t ancestor = parent_[process_of(call.thread)];
     for (int i = 0; i < kMostAncestors && ancestor != kNone; ++i, ancestor = parent_[ancestor]) {
       const auto times = open.find(ancestor);
-      if (times != open.end() && times->second.open_at(call.start_ns)) return true;
+      if (times != open.end() && times->second.open_at(call.start_ns))
+        return true;
     }
     return false;
   }
@@ -471,9 +508,12 @@ class Gatherer {
   static void compare(const Occurrences& occurrences, RangeFacts& out) {
     std::vector<const Occurrence*> in_order;
     for (const auto& [place, occurrence] : occurrences) {
-      if (occurrence.end_ns == kOpen) continue;
-      if (occurrence.last_work_ns > occurrence.end_ns) ++out.late_occurrences;
-      if (!occurrence.blind) in_order.push_back(&occurrence);
+      if (occurrence.end_ns == kOpen)
+        continue;
+      if (occurrence.last_work_ns > occurrence.end_ns)
+        ++out.late_occurrences;
+      if (!occurrence.blind)
+        in_order.push_back(&occurrence);
     }
     std::ranges::sort(in_order, {}, &Occurrence::start_ns);
     std::map<std::uint64_t, std::uint64_t> occurrences_by_names;
@@ -482,7 +522,8 @@ class Gatherer {
       ++occurrences_by_names[occurrence->names];
       shapes.insert(occurrence->shapes);
     }
-    for (const auto& [names, count] : occurrences_by_names) out.sequences.push_back(count);
+    for (const auto& [names, count] : occurrences_by_names)
+      out.sequences.push_back(count);
     std::sort(out.sequences.rbegin(), out.sequences.rend());
     out.shapes_differ = occurrences_by_names.size() == 1 && shapes.size() > 1;
     out.only_first_differs = in_order.size() > 2 && occurrences_by_names.size() == 2 &&
@@ -510,7 +551,8 @@ std::string SeenRange::shown() const {
   return model::path_text(domain, path);
 }
 
-ProgramFacts gather(const model::Session& session, const model::RangeSelection& ranges,
+ProgramFacts gather(const model::Session& session,
+                    const model::RangeSelection& ranges,
                     const model::KernelSelection& kernels) {
   return Gatherer(session, kernels).run(ranges);
 }
@@ -524,24 +566,30 @@ collect::Evidence evidence_of(const ProgramFacts& facts, const RangeFacts& range
   evidence.graph_launches = range.graph_launches;
   evidence.other_thread_kernels = range.other_thread_kernels;
   evidence.contexts = range.contexts;
-  if (range.sequences.size() > 1 && !range.only_first_differs) evidence.alike = false;
-  if (range.sequences.size() == 1 && range.occurrences - range.unclosed > 1) evidence.alike = true;
+  if (range.sequences.size() > 1 && !range.only_first_differs)
+    evidence.alike = false;
+  if (range.sequences.size() == 1 && range.occurrences - range.unclosed > 1)
+    evidence.alike = true;
   return evidence;
 }
 
 collect::Evidence evidence_of(const ProgramFacts& facts) {
   collect::Evidence sum;
-  if (facts.meant.empty()) return sum;
+  if (facts.meant.empty())
+    return sum;
   sum.occurrences = 0;
   for (const RangeFacts& range : facts.meant) {
     const collect::Evidence of_range = evidence_of(facts, range);
     *sum.occurrences += of_range.occurrences.value_or(0);
-    if (of_range.kernels) sum.kernels = sum.kernels.value_or(0) + *of_range.kernels;
-    for (const auto& [name, count] : of_range.calls) sum.calls[name] += count;
+    if (of_range.kernels)
+      sum.kernels = sum.kernels.value_or(0) + *of_range.kernels;
+    for (const auto& [name, count] : of_range.calls)
+      sum.calls[name] += count;
     sum.graph_launches += of_range.graph_launches;
     sum.other_thread_kernels += of_range.other_thread_kernels;
     sum.contexts = std::max(sum.contexts, of_range.contexts);
-    if (of_range.alike == false) sum.alike = false;
+    if (of_range.alike == false)
+      sum.alike = false;
   }
   return sum;
 }

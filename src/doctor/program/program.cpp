@@ -19,14 +19,18 @@ constexpr std::uint64_t kFewFiles = 8;
 Findings check_ran(const ProgramLook& look) {
   if (look.not_started) {
     const bool injection = look.not_started->where.find("INJECTION") != std::string::npos;
-    return {finding_of(injection ? "program.other_injection" : "program.not_started", Grade::kFail,
-                       base::printable(look.not_started->what), look.not_started->hint)};
+    return {finding_of(injection ? "program.other_injection" : "program.not_started",
+                       Grade::kFail,
+                       base::printable(look.not_started->what),
+                       look.not_started->hint)};
   }
-  if (look.cut_short || look.ended.ok()) return {};
+  if (look.cut_short || look.ended.ok())
+    return {};
   const bool all_seen =
       !look.facts.meant.empty() &&
-      std::all_of(look.facts.meant.begin(), look.facts.meant.end(),
-                  [](const RangeFacts& range) { return range.occurrences > range.unclosed; });
+      std::all_of(look.facts.meant.begin(), look.facts.meant.end(), [](const RangeFacts& range) {
+        return range.occurrences > range.unclosed;
+      });
   std::vector<Finding> out;
   for (const collect::Complaint& complaint : look.said) {
     const std::string found = "the program printed: " + complaint.evidence;
@@ -38,7 +42,8 @@ Findings check_ran(const ProgramLook& look) {
     out.push_back(finding_of(complaint.id, Grade::kFail, found, complaint.cure));
   }
   std::string found = "it ended by " + base::describe(look.ended);
-  if (!look.last_words.empty()) found += "; its last words: " + look.last_words;
+  if (!look.last_words.empty())
+    found += "; its last words: " + look.last_words;
   const bool is_measured = all_seen && !look.ended.signal;
   out.push_back(
       finding_of("program.failed", is_measured ? Grade::kWarn : Grade::kFail, std::move(found)));
@@ -46,42 +51,50 @@ Findings check_ran(const ProgramLook& look) {
 }
 
 Findings check_nvtx(const ProgramLook& look) {
-  if (look.not_started) return {};
+  if (look.not_started)
+    return {};
   const ProgramFacts& facts = look.facts;
-  if (!facts.ranges.empty()) return {};
+  if (!facts.ranges.empty())
+    return {};
   if (!facts.unrecorded.empty())
     return {finding_of("program.no_files", Grade::kFail, facts.unrecorded)};
   if (!facts.not_recorded.empty())
     return {finding_of("program." + facts.not_recorded_kind, Grade::kFail, facts.not_recorded)};
   const auto files = look.ended.open_files;
   if (facts.processes == 0 && files && *files < kFewFiles)
-    return {finding_of("program.no_files", Grade::kFail,
+    return {finding_of("program.no_files",
+                       Grade::kFail,
                        "no process of it loaded NVTX or CUDA, and it limits itself to " +
                            base::counted(*files, "file") + " (RLIMIT_NOFILE)")};
   const std::string processes = base::counted(facts.processes, "process");
   // What failed before it loaded anything may have ranges all the same.
-  if (facts.processes == 0 && !look.said.empty()) return {};
+  if (facts.processes == 0 && !look.said.empty())
+    return {};
   if (!facts.nvtx)
-    return {finding_of("program.no_nvtx", Grade::kFail,
+    return {finding_of("program.no_nvtx",
+                       Grade::kFail,
                        facts.processes == 0
                            ? "no process of it loaded NVTX or CUDA"
                            : processes + " of it loaded CUDA, but none made an NVTX call")};
-  return {finding_of("program.no_ranges", Grade::kFail,
-                     processes + " used NVTX, but none opened a range")};
+  return {finding_of(
+      "program.no_ranges", Grade::kFail, processes + " used NVTX, but none opened a range")};
 }
 
 Findings check_registered(const ProgramLook& look) {
   const bool decides = look.failed && look.failed->tool == "nsys" && look.failed->registered_only;
   std::vector<Finding> out;
   for (const RangeFacts& range : look.facts.meant) {
-    if (range.seen.empty() || range.registered == range.occurrences) continue;
-    Finding finding = finding_of("program.unregistered", decides ? Grade::kFail : Grade::kOk,
+    if (range.seen.empty() || range.registered == range.occurrences)
+      continue;
+    Finding finding = finding_of("program.unregistered",
+                                 decides ? Grade::kFail : Grade::kOk,
                                  base::printable(range.term.written) + ": " +
                                      std::to_string(range.occurrences - range.registered) + " of " +
                                      base::counted(range.occurrences, "instance") +
                                      " without a registered string for a name");
     // Most programs' names are not: a fact for who gates nsys by hand, and no complaint.
-    if (!decides) finding.hint.clear();
+    if (!decides)
+      finding.hint.clear();
     out.push_back(std::move(finding));
   }
   return out;

@@ -36,7 +36,8 @@ TEST(InjectDemangle, WhatDoublesItselfStaysAsItIs) {
 TEST(InjectDemangle, WhatIsParsedAgainAndAgainStaysAsItIs) {
   for (const std::string parameter : {"T_", "T0_", "PT_"}) {
     std::string name = "_Zcv";
-    for (int level = 0; level < 60; ++level) name += parameter + "I";
+    for (int level = 0; level < 60; ++level)
+      name += parameter + "I";
     name += std::string(60, 'E') + "v";
     EXPECT_EQ(plain(name), name);
   }

@@ -20,19 +20,23 @@ bool within_a_quarter(std::int64_t a, std::int64_t b) {
 }  // namespace
 
 bool Multiplexer::begin(std::uint32_t index, bool due) {
-  if (index >= kMaxTargets) return false;
+  if (index >= kMaxTargets)
+    return false;
   Target& target = targets_[index];
   target.is_known = true;
   target.stays_away = false;
   target.last_seen = ++clock_;
   ++target.tally.occurrences;
-  if (limits_.skip_first == 0) target.settled = true;
+  if (limits_.skip_first == 0)
+    target.settled = true;
   if (!due) {
     ++target.tally.passed_over;
     return false;
   }
-  if (!target.settled || limits_.wait_for_trace || !wants_more(target)) return false;
-  if (state_ == State::kDetached && !failed_) state_ = State::kIdle;  // a new range
+  if (!target.settled || limits_.wait_for_trace || !wants_more(target))
+    return false;
+  if (state_ == State::kDetached && !failed_)
+    state_ = State::kIdle;  // a new range
   if (state_ != State::kArmed || current_ != index) {
     ++target.tally.skipped_arming;
     count_stranger();
@@ -44,22 +48,30 @@ bool Multiplexer::begin(std::uint32_t index, bool due) {
 }
 
 void Multiplexer::count_stranger() {
-  if (state_ != State::kArmed) return;
+  if (state_ != State::kArmed)
+    return;
   std::uint32_t waiting_targets = 0;
   for (std::uint32_t i = 0; i < kMaxTargets; ++i)
-    if (i != current_ && ready(targets_[i])) ++waiting_targets;
-  if (++strangers_ >= kStrangersMost * waiting_targets) state_ = State::kFull;
+    if (i != current_ && ready(targets_[i]))
+      ++waiting_targets;
+  if (++strangers_ >= kStrangersMost * waiting_targets)
+    state_ = State::kFull;
 }
 
-void Multiplexer::end(std::uint32_t index, bool measured, std::int64_t duration_ns,
+void Multiplexer::end(std::uint32_t index,
+                      bool measured,
+                      std::int64_t duration_ns,
                       const Signature& signature) {
-  if (index >= kMaxTargets) return;
+  if (index >= kMaxTargets)
+    return;
   Target& target = targets_[index];
   if (!measured) {
-    if (!target.settled) settle(target, duration_ns);
+    if (!target.settled)
+      settle(target, duration_ns);
     return;
   }
-  if (state_ != State::kMeasuring || current_ != index) return;  // abandoned meanwhile
+  if (state_ != State::kMeasuring || current_ != index)
+    return;  // abandoned meanwhile
   judge(target, signature);
   ++target.tally.measured;
   ++in_session_;
@@ -103,39 +115,51 @@ void Multiplexer::abandon() {
 }
 
 void Multiplexer::give_up() {
-  if (state_ != State::kArmed) return;
+  if (state_ != State::kArmed)
+    return;
   targets_[current_].tally.gave_up = true;
   state_ = State::kFull;
 }
 
 void Multiplexer::drop(std::uint32_t index) {
-  if (index >= kMaxTargets) return;
+  if (index >= kMaxTargets)
+    return;
   targets_[index].is_known = targets_[index].dropped = true;
-  if (state_ == State::kArmed && current_ == index) state_ = State::kFull;
+  if (state_ == State::kArmed && current_ == index)
+    state_ = State::kFull;
 }
 
 bool Multiplexer::should_wait(std::uint32_t index) {
-  if (index >= kMaxTargets || failed_) return false;
+  if (index >= kMaxTargets || failed_)
+    return false;
   Target& target = targets_[index];
   target.is_known = target.settled = true;
-  if (!wants_more(target) || limits_.wait_for_trace || state_ == State::kMeasuring) return false;
-  if (state_ == State::kArmed && current_ == index) return false;
+  if (!wants_more(target) || limits_.wait_for_trace || state_ == State::kMeasuring)
+    return false;
+  if (state_ == State::kArmed && current_ == index)
+    return false;
   wanted_ = index;
-  if (state_ == State::kArmed) state_ = State::kFull;
-  if (state_ == State::kDetached) state_ = State::kIdle;
+  if (state_ == State::kArmed)
+    state_ = State::kFull;
+  if (state_ == State::kDetached)
+    state_ = State::kIdle;
   return true;
 }
 
 bool Multiplexer::worth_waiting(std::uint32_t index) const {
-  if (index >= kMaxTargets || failed_ || limits_.wait_for_trace) return false;
+  if (index >= kMaxTargets || failed_ || limits_.wait_for_trace)
+    return false;
   const Target& target = targets_[index];
-  if (!ready(target) || target.tally.rounds > 0) return false;
-  if (state_ == State::kArming) return current_ == index;
+  if (!ready(target) || target.tally.rounds > 0)
+    return false;
+  if (state_ == State::kArming)
+    return current_ == index;
   return state_ == State::kIdle || state_ == State::kFull || state_ == State::kStopping;
 }
 
 std::uint32_t Multiplexer::choose() const {
-  if (wanted_ != kNoTarget && ready(targets_[wanted_])) return wanted_;
+  if (wanted_ != kNoTarget && ready(targets_[wanted_]))
+    return wanted_;
   // The first rounds of all targets come before any second round, so that a short program has
   // values of each.
   bool any_lacks_all = false;
@@ -147,25 +171,30 @@ std::uint32_t Multiplexer::choose() const {
   // A target that has begun a round and was not just given up finishes it.
   if (last_ != kNoTarget && !gone_by_) {
     const Target& last = targets_[last_];
-    if (eligible(last) && last.pass > 0 && !last.fresh) return last_;
+    if (eligible(last) && last.pass > 0 && !last.fresh)
+      return last_;
   }
   // Then the most frequent one, which needs the profiler for the shortest time.
   std::uint32_t best = kNoTarget;
   for (std::uint32_t i = 0; i < kMaxTargets; ++i) {
-    if (!eligible(targets_[i])) continue;
-    if (best == kNoTarget || comes_before(targets_[i], targets_[best])) best = i;
+    if (!eligible(targets_[i]))
+      continue;
+    if (best == kNoTarget || comes_before(targets_[i], targets_[best]))
+      best = i;
   }
   return best;
 }
 
 bool Multiplexer::comes_before(const Target& a, const Target& b) {
-  if (a.tally.occurrences != b.tally.occurrences) return a.tally.occurrences > b.tally.occurrences;
+  if (a.tally.occurrences != b.tally.occurrences)
+    return a.tally.occurrences > b.tally.occurrences;
   return a.last_seen > b.last_seen;
 }
 
 // Without a complete round, one range a session completes one soonest.
 std::uint32_t Multiplexer::ranges_of_next_round(const Target& target) const {
-  if (target.tally.rounds == 0) return 1;
+  if (target.tally.rounds == 0)
+    return 1;
   const std::uint32_t left = limits_.rounds - target.tally.rounds;
   return left < limits_.most_ranges ? left : limits_.most_ranges;
 }
@@ -183,7 +212,8 @@ Work Multiplexer::next_work() {
     state_ = State::kStopping;
     return work;
   }
-  if (state_ != State::kIdle || limits_.wait_for_trace) return work;
+  if (state_ != State::kIdle || limits_.wait_for_trace)
+    return work;
   const std::uint32_t next = choose();
   if (next == kNoTarget) {
     if (done()) {
@@ -207,9 +237,11 @@ Work Multiplexer::next_work() {
 }
 
 void Multiplexer::armed() {
-  if (state_ != State::kArming) return;
+  if (state_ != State::kArming)
+    return;
   targets_[current_].fresh = false;
-  if (wanted_ == current_) wanted_ = kNoTarget;
+  if (wanted_ == current_)
+    wanted_ = kNoTarget;
   in_session_ = 0;
   strangers_ = 0;
   unlike_ = false;
@@ -217,7 +249,8 @@ void Multiplexer::armed() {
 }
 
 void Multiplexer::stopped() {
-  if (state_ != State::kStopping) return;
+  if (state_ != State::kStopping)
+    return;
   Target& target = targets_[current_];
   if (discarding_) {
     // A session in which no occurrence came costs no patience.
@@ -230,7 +263,8 @@ void Multiplexer::stopped() {
       }
     }
     // Pass 0 sets the reference. The restored image is empty again.
-    if (target.pass == 0) target.fresh = true;
+    if (target.pass == 0)
+      target.fresh = true;
   } else {
     target.discards = 0;
     ++target.pass;
@@ -254,7 +288,8 @@ Multiplexer::Progress Multiplexer::progress(std::uint32_t index) const {
   out.pass = target.fresh ? 0 : target.pass;
   out.ranges = target.ranges;
   out.rounds = target.tally.rounds;
-  for (std::uint32_t i = 0; i < kMaxRanges; ++i) out.reference[i] = target.reference[i];
+  for (std::uint32_t i = 0; i < kMaxRanges; ++i)
+    out.reference[i] = target.reference[i];
   return out;
 }
 
@@ -265,7 +300,8 @@ void Multiplexer::go_on(std::uint32_t index, const Progress& progress) {
   target.pass = target.tally.passes = progress.pass;
   target.ranges = progress.ranges;
   target.tally.rounds = progress.rounds;
-  for (std::uint32_t i = 0; i < kMaxRanges; ++i) target.reference[i] = progress.reference[i];
+  for (std::uint32_t i = 0; i < kMaxRanges; ++i)
+    target.reference[i] = progress.reference[i];
 }
 
 void Multiplexer::failed() {
@@ -287,9 +323,11 @@ void Multiplexer::restart(std::uint32_t passes) {
 bool Multiplexer::done() const {
   bool has_targets = false;
   for (const Target& target : targets_) {
-    if (!target.is_known) continue;
+    if (!target.is_known)
+      continue;
     has_targets = true;
-    if (wants_more(target)) return false;
+    if (wants_more(target))
+      return false;
   }
   return has_targets;
 }

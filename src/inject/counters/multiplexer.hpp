@@ -92,7 +92,9 @@ class Multiplexer {
   /// never measured.
   [[nodiscard]] bool begin(std::uint32_t target, bool due = true);
   /// Call it when the range ends, with what begin() returned. Ask next_work() afterwards.
-  void end(std::uint32_t target, bool measured, std::int64_t duration_ns,
+  void end(std::uint32_t target,
+           bool measured,
+           std::int64_t duration_ns,
            const Signature& signature);
   /// Call it if the range that is being measured will never end: its thread or process ends, or the
   /// profiler refused.

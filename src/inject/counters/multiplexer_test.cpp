@@ -22,7 +22,9 @@ class Bench {
   explicit Bench(const Limits& limits, int delay = 0)
       : mux(limits), passes(limits.passes), delay_(delay) {}
 
-  bool occurrence(std::uint32_t target, std::int64_t duration = 1000, Signature signature = alike(),
+  bool occurrence(std::uint32_t target,
+                  std::int64_t duration = 1000,
+                  Signature signature = alike(),
                   bool due = true) {
     work();
     const bool measured = mux.begin(target, due);
@@ -48,24 +50,28 @@ class Bench {
  private:
   void work() {
     if (wait_ > 0) {
-      if (--wait_ == 0) finish();
+      if (--wait_ == 0)
+        finish();
       return;
     }
     work_ = mux.next_work();
-    if (work_.kind == Work::Kind::kNothing) return;
+    if (work_.kind == Work::Kind::kNothing)
+      return;
     if (work_.kind == Work::Kind::kDetach) {
       detached = true;
       return;
     }
     wait_ = delay_;
-    if (wait_ == 0) finish();
+    if (wait_ == 0)
+      finish();
   }
 
   void finish() {
     Image& image = images_[work_.target];
     if (work_.kind == Work::Kind::kArm) {
       ++arms;
-      if (work_.fresh) image = Image{};
+      if (work_.fresh)
+        image = Image{};
       EXPECT_EQ(image.passes.size(), work_.pass) << "passes are taken in order, none twice";
       armed_ = work_;
       session_.clear();
@@ -76,11 +82,13 @@ class Bench {
         EXPECT_EQ(session_.size(), armed_.ranges);
         image.passes.push_back(session_);
         EXPECT_EQ(work_.complete, image.passes.size() == passes);
-        if (work_.complete) complete[work_.target].push_back(image);
+        if (work_.complete)
+          complete[work_.target].push_back(image);
       }
       mux.stopped();
     }
-    if (delay_ == 0) work();
+    if (delay_ == 0)
+      work();
   }
 
   int delay_;
@@ -114,7 +122,8 @@ TEST(Multiplexer, TakesPassKOnOccurrenceK) {
   Bench bench(limits(10, 1));
   bench.occurrence(0);  // seen for the first time: nothing is armed yet
   int measured = 0;
-  for (int i = 0; i < 10; ++i) measured += bench.occurrence(0);
+  for (int i = 0; i < 10; ++i)
+    measured += bench.occurrence(0);
   EXPECT_EQ(measured, 10);
   EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
   EXPECT_TRUE(bench.mux.done());
@@ -124,7 +133,8 @@ TEST(Multiplexer, TakesPassKOnOccurrenceK) {
 
 TEST(Multiplexer, ProgramsTheHardwareOnceForAllFurtherRounds) {
   Bench bench(limits(10, 5));
-  for (int i = 0; i < 60; ++i) bench.occurrence(0);
+  for (int i = 0; i < 60; ++i)
+    bench.occurrence(0);
   EXPECT_EQ(bench.mux.tally(0).rounds, 5u);
   EXPECT_EQ(bench.arms, 20) << "ten for the first round, ten for the four others";
   ASSERT_EQ(bench.complete[0].size(), 2u);
@@ -133,7 +143,8 @@ TEST(Multiplexer, ProgramsTheHardwareOnceForAllFurtherRounds) {
 
 TEST(Multiplexer, NeverDelaysAnOccurrenceThatComesWhileArming) {
   Bench bench(limits(3, 1), 2);
-  for (int i = 0; i < 40; ++i) bench.occurrence(0);
+  for (int i = 0; i < 40; ++i)
+    bench.occurrence(0);
   EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
   EXPECT_GT(bench.mux.tally(0).skipped_arming, 3u);
 }
@@ -153,11 +164,12 @@ TEST(Multiplexer, LeavesNoMoreThanAThirdOfALongRangeAlone) {
 
 TEST(Multiplexer, LeavesTheFirstOccurrencesAloneUntilTheDurationSettles) {
   Bench bench(limits(1, 1, -1));
-  const std::vector<std::int64_t> durations = {90000, 40000, 20000, 12000,
-                                               11000, 11000, 11000, 11000};
+  const std::vector<std::int64_t> durations = {
+      90000, 40000, 20000, 12000, 11000, 11000, 11000, 11000};
   int first = -1;
   for (int i = 0; i < static_cast<int>(durations.size()); ++i) {
-    if (bench.occurrence(0, durations[static_cast<std::size_t>(i)]) && first < 0) first = i;
+    if (bench.occurrence(0, durations[static_cast<std::size_t>(i)]) && first < 0)
+      first = i;
   }
   EXPECT_EQ(first, 5) << "12 and 11 are alike; what follows is measured";
   EXPECT_EQ(bench.mux.tally(0).skipped_first, 5u);
@@ -168,32 +180,39 @@ TEST(Multiplexer, DiscardsAPassThatRanOtherKernels) {
   bench.occurrence(0);
   EXPECT_TRUE(bench.occurrence(0));                       // pass 0
   EXPECT_TRUE(bench.occurrence(0, 1000, alike(99, 99)));  // pass 1, unlike
-  for (int i = 0; i < 3; ++i) bench.occurrence(0);
+  for (int i = 0; i < 3; ++i)
+    bench.occurrence(0);
   EXPECT_EQ(bench.mux.tally(0).discarded, 1u);
   EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
-  for (const auto& pass : bench.complete[0][0].passes) EXPECT_EQ(pass[0].kernels, 1u);
+  for (const auto& pass : bench.complete[0][0].passes)
+    EXPECT_EQ(pass[0].kernels, 1u);
 }
 
 TEST(Multiplexer, AcceptsGrowingConfigurationsAndCountsThem) {
   Bench bench(limits(4, 1));
-  for (std::uint64_t i = 0; i < 6; ++i) bench.occurrence(0, 1000, alike(1, 100 + i));
+  for (std::uint64_t i = 0; i < 6; ++i)
+    bench.occurrence(0, 1000, alike(1, 100 + i));
   EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
   EXPECT_EQ(bench.mux.tally(0).varied, 3u);
 }
 
 TEST(Multiplexer, BeginsAnewWhenTheRangeHasChangedForGood) {
   Bench bench(limits(4, 1));
-  for (int i = 0; i < 3; ++i) bench.occurrence(0);
-  for (int i = 0; i < 12; ++i) bench.occurrence(0, 1000, alike(2, 2));
+  for (int i = 0; i < 3; ++i)
+    bench.occurrence(0);
+  for (int i = 0; i < 12; ++i)
+    bench.occurrence(0, 1000, alike(2, 2));
   EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
   EXPECT_EQ(bench.mux.tally(0).discarded, kPatience);
-  for (const auto& pass : bench.complete[0][0].passes) EXPECT_EQ(pass[0].kernels, 2u);
+  for (const auto& pass : bench.complete[0][0].passes)
+    EXPECT_EQ(pass[0].kernels, 2u);
 }
 
 TEST(Multiplexer, ASeldomRangeDoesNotKeepTheProfilerFromAFrequentOne) {
   Bench bench(limits(10, 1));
   bench.occurrence(1);  // prefill, once
-  for (int i = 0; i < 64; ++i) bench.occurrence(0);
+  for (int i = 0; i < 64; ++i)
+    bench.occurrence(0);
   EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
   EXPECT_EQ(bench.mux.tally(1).rounds, 0u) << "never half a set";
 }
@@ -202,7 +221,8 @@ TEST(Multiplexer, ASeldomRangeIsFinishedOverManyRequests) {
   Bench bench(limits(4, 1));
   for (int request = 0; request < 8; ++request) {
     bench.occurrence(1);
-    for (int i = 0; i < 8; ++i) bench.occurrence(0);
+    for (int i = 0; i < 8; ++i)
+      bench.occurrence(0);
   }
   EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
   EXPECT_EQ(bench.mux.tally(1).rounds, 1u);
@@ -213,14 +233,16 @@ TEST(Multiplexer, EverybodysFirstRoundComesBeforeAnybodysSecond) {
   five.rounds = 5;
   Bench bench(five);
   for (int i = 0; i < 20; ++i) {
-    for (std::uint32_t target = 0; target < 3; ++target) bench.occurrence(target);
+    for (std::uint32_t target = 0; target < 3; ++target)
+      bench.occurrence(target);
   }
   for (std::uint32_t target = 0; target < 3; ++target)
     EXPECT_GE(bench.mux.tally(target).rounds, 1u) << target;
   // One that never comes again is not waited for once more.
   Bench gone(five);
   gone.occurrence(9);
-  for (int i = 0; i < 60; ++i) gone.occurrence(0);
+  for (int i = 0; i < 60; ++i)
+    gone.occurrence(0);
   EXPECT_EQ(gone.mux.tally(0).rounds, 5u);
 }
 
@@ -245,7 +267,8 @@ TEST(Multiplexer, WaitsForTheTimelineWhenToldTo) {
   Limits waiting = limits(1, 1);
   waiting.wait_for_trace = true;
   Bench bench(waiting);
-  for (int i = 0; i < 5; ++i) EXPECT_FALSE(bench.occurrence(0));
+  for (int i = 0; i < 5; ++i)
+    EXPECT_FALSE(bench.occurrence(0));
   bench.mux.trace_done();
   bench.occurrence(0);
   EXPECT_TRUE(bench.mux.tally(0).rounds == 1 || bench.occurrence(0));
@@ -255,7 +278,8 @@ TEST(Multiplexer, IsSilentAfterFailure) {
   Bench bench(limits(2, 1));
   bench.occurrence(0);
   bench.mux.failed();
-  for (int i = 0; i < 5; ++i) EXPECT_FALSE(bench.occurrence(0));
+  for (int i = 0; i < 5; ++i)
+    EXPECT_FALSE(bench.occurrence(0));
 }
 
 // Random streams: three ranges, changing kernels, random arming delays. Every complete image is
@@ -271,7 +295,8 @@ TEST(Multiplexer, EveryCompleteRoundIsMadeOfAlikeOccurrences) {
     Bench bench(limits(1 + pick(6), 1 + pick(6), static_cast<std::int32_t>(pick(4)) - 1),
                 static_cast<int>(pick(4)));
     for (int i = 0; i < 200; ++i) {
-      bench.occurrence(pick(3), 1000 + static_cast<std::int64_t>(pick(100)),
+      bench.occurrence(pick(3),
+                       1000 + static_cast<std::int64_t>(pick(100)),
                        alike(pick(12) == 0 ? 2 : 1, pick(3)));
     }
     for (const auto& [target, images] : bench.complete) {
@@ -301,7 +326,8 @@ TEST(Multiplexer, GivesUpATargetThatDoesNotComeAndFreesTheProfiler) {
   EXPECT_EQ(bench.mux.awaited(), 0u);
   bench.mux.give_up();
   EXPECT_EQ(bench.mux.awaited(), kNoTarget);
-  for (int i = 0; i < 10; ++i) bench.occurrence(1);
+  for (int i = 0; i < 10; ++i)
+    bench.occurrence(1);
   EXPECT_EQ(bench.mux.tally(1).rounds, 1u);
   EXPECT_TRUE(bench.mux.tally(0).gave_up);
   EXPECT_EQ(bench.mux.tally(0).rounds, 0u) << "never half a set";
@@ -314,7 +340,8 @@ TEST(Multiplexer, ForgetsATargetThatCannotBeMeasured) {
   Bench bench(limits(2, 1));
   bench.mux.drop(0);
   EXPECT_TRUE(bench.mux.done());
-  for (int i = 0; i < 5; ++i) EXPECT_FALSE(bench.occurrence(0));
+  for (int i = 0; i < 5; ++i)
+    EXPECT_FALSE(bench.occurrence(0));
   EXPECT_EQ(bench.mux.tally(0).occurrences, 5u) << "they are counted all the same";
 }
 
@@ -323,8 +350,10 @@ TEST(Multiplexer, LetsACallerWaitAndGoesOnWithWhatAnEarlierRunBegan) {
   const auto arm = [](Multiplexer& mux) {
     while (mux.should_wait(7)) {
       const Work work = mux.next_work();
-      if (work.kind == Work::Kind::kStop) mux.stopped();
-      if (work.kind == Work::Kind::kArm) mux.armed();
+      if (work.kind == Work::Kind::kStop)
+        mux.stopped();
+      if (work.kind == Work::Kind::kArm)
+        mux.armed();
     }
   };
   arm(first);

@@ -11,9 +11,12 @@ namespace rangescope::inject::counters {
 namespace {
 
 int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  if (c >= 'A' && c <= 'F')
+    return c - 'A' + 10;
+  if (c >= 'a' && c <= 'f')
+    return c - 'a' + 10;
   return -1;
 }
 
@@ -28,7 +31,8 @@ bool decode(char* text, std::size_t& bytes) {
     }
     const int high = hex_digit(text[i + 1]);
     const int low = high < 0 ? -1 : hex_digit(text[i + 2]);
-    if (low < 0 || (high == 0 && low == 0)) return false;
+    if (low < 0 || (high == 0 && low == 0))
+      return false;
     text[out] = static_cast<char>(high * 16 + low);
     i += 2;
   }
@@ -49,7 +53,8 @@ class InUtf8 {
  public:
   InUtf8() : previous_(utf8() != nullptr ? uselocale(utf8()) : nullptr) {}
   ~InUtf8() {
-    if (previous_ != nullptr) uselocale(previous_);
+    if (previous_ != nullptr)
+      uselocale(previous_);
   }
   InUtf8& operator=(InUtf8&&) = delete;
 
@@ -58,9 +63,11 @@ class InUtf8 {
 };
 
 bool name_element(char* text, bool regular, Element& element) {
-  if (!decode(text, element.bytes)) return false;
+  if (!decode(text, element.bytes))
+    return false;
   element.text = text;
-  if (!regular) return true;
+  if (!regular)
+    return true;
   const InUtf8 in_utf8;
   auto* compiled = static_cast<regex_t*>(std::calloc(1, sizeof(regex_t)));
   if (compiled == nullptr || regcomp(compiled, text, REG_EXTENDED | REG_NOSUB) != 0) {
@@ -77,7 +84,8 @@ const char* parse_expression(char* rest, Expression& out) {
   const char* style = strtok_r(nullptr, " ", &save);
   const char* anchors = strtok_r(nullptr, " ", &save);
   char* domain = strtok_r(nullptr, " ", &save);
-  if (domain == nullptr) return "an expression needs kind, style, anchors and domain";
+  if (domain == nullptr)
+    return "an expression needs kind, style, anchors and domain";
   out.start_end = kind[0] == 's';
   const bool regular = style[0] == 'r';
   out.bottom = std::strchr(anchors, '[') != nullptr;
@@ -86,7 +94,8 @@ const char* parse_expression(char* rest, Expression& out) {
     return "the domain cannot be understood";
   for (char* item = strtok_r(nullptr, " ", &save); item != nullptr;
        item = strtok_r(nullptr, " ", &save)) {
-    if (out.count == kMaxElements) return "an expression has too many names";
+    if (out.count == kMaxElements)
+      return "an expression has too many names";
     Element& element = out.elements[out.count++];
     if (item[0] == '*')
       element.kind = Element::Kind::kAny;
@@ -99,7 +108,8 @@ const char* parse_expression(char* rest, Expression& out) {
 }
 
 const char* parse_kernel(char* rest, Element* elements, std::size_t& count) {
-  if (count == kMaxKernels) return "too many kernels";
+  if (count == kMaxKernels)
+    return "too many kernels";
   const bool regular = rest[0] == 'r';
   if (rest[0] == '\0' || rest[1] != ' ' || !name_element(rest + 2, regular, elements[count++]))
     return "a kernel's name cannot be understood";
@@ -107,12 +117,14 @@ const char* parse_kernel(char* rest, Element* elements, std::size_t& count) {
 }
 
 const char* parse_metric(char* rest, Plan& plan) {
-  if (plan.metric_count == kMaxMetrics) return "too many metrics";
+  if (plan.metric_count == kMaxMetrics)
+    return "too many metrics";
   if (char* groups = std::strchr(rest, ' '); groups != nullptr) {
     *groups++ = '\0';
     plan.groups[plan.metric_count] = groups;
   }
-  if (plan.metric_count == 0) plan.configuration_count = 1;
+  if (plan.metric_count == 0)
+    plan.configuration_count = 1;
   plan.metrics[plan.metric_count++] = rest;
   plan.begins[plan.configuration_count] = plan.metric_count;
   return nullptr;
@@ -151,13 +163,16 @@ const char* parse_number(const char* key, const char* rest, Plan& plan) {
   char* end = nullptr;
   const long number = std::strtol(rest, &end, 10);
   const bool is_number = end != rest && *end == '\0';
-  if (!is_number || number < -1 || number > 1000000) return kNoNumber;
+  if (!is_number || number < -1 || number > 1000000)
+    return kNoNumber;
   if (is("skip-first")) {
     plan.skip_first = static_cast<std::int32_t>(number);
     return nullptr;
   }
-  if (number < 0) return kNoNumber;
-  if (is("configuration")) return begin_configuration(static_cast<std::size_t>(number), plan);
+  if (number < 0)
+    return kNoNumber;
+  if (is("configuration"))
+    return begin_configuration(static_cast<std::size_t>(number), plan);
   if (is("rounds"))
     plan.rounds = static_cast<std::uint32_t>(number);
   else if (is("every") && number > 0)
@@ -180,22 +195,30 @@ const char* parse_number(const char* key, const char* rest, Plan& plan) {
 // Null, or what is wrong with the line.
 const char* parse_line(char* line, Plan& plan) {
   char* rest = std::strchr(line, ' ');
-  if (rest == nullptr) return "an item needs a value";
+  if (rest == nullptr)
+    return "an item needs a value";
   *rest++ = '\0';
   const auto is = [line](const char* key) { return std::strcmp(line, key) == 0; };
-  if (is("metric")) return parse_metric(rest, plan);
+  if (is("metric"))
+    return parse_metric(rest, plan);
   if (is("include")) {
-    if (plan.include_count == kMaxExpressions) return "too many expressions";
+    if (plan.include_count == kMaxExpressions)
+      return "too many expressions";
     return parse_expression(rest, plan.include[plan.include_count++]);
   }
   if (is("exclude")) {
-    if (plan.exclude_count == kMaxExpressions) return "too many expressions";
+    if (plan.exclude_count == kMaxExpressions)
+      return "too many expressions";
     return parse_expression(rest, plan.exclude[plan.exclude_count++]);
   }
-  if (is("kernel")) return parse_kernel(rest, plan.kernels, plan.kernel_count);
-  if (is("no-kernel")) return parse_kernel(rest, plan.no_kernels, plan.no_kernel_count);
-  if (is("per")) return parse_per(rest, plan.per);
-  if (is("cache")) return parse_cache(rest, plan.flush_cache);
+  if (is("kernel"))
+    return parse_kernel(rest, plan.kernels, plan.kernel_count);
+  if (is("no-kernel"))
+    return parse_kernel(rest, plan.no_kernels, plan.no_kernel_count);
+  if (is("per"))
+    return parse_per(rest, plan.per);
+  if (is("cache"))
+    return parse_cache(rest, plan.flush_cache);
   if (is("by")) {
     plan.by_payload = std::strcmp(rest, "payload") == 0;
     return plan.by_payload ? nullptr : "ranges can be distinguished by payload only";
@@ -213,16 +236,19 @@ bool same(const Element& element, Piece name) {
     const InUtf8 in_utf8;
     // Names are not terminated; REG_STARTEND takes them as they are.
     regmatch_t bounds{0, static_cast<regoff_t>(name.bytes)};
-    return regexec(static_cast<const regex_t*>(element.regex), name.text, 0, &bounds,
-                   REG_STARTEND) == 0;
+    return regexec(
+               static_cast<const regex_t*>(element.regex), name.text, 0, &bounds, REG_STARTEND) ==
+           0;
   }
   return element.bytes == name.bytes && std::memcmp(element.text, name.text, name.bytes) == 0;
 }
 
 bool same_domain(const Expression& expression, Piece domain) {
-  if (expression.domain.text == nullptr) return domain.bytes == 0;
+  if (expression.domain.text == nullptr)
+    return domain.bytes == 0;
   constexpr char kDefault[] = "<default domain>";
-  if (domain.bytes == 0) domain = {kDefault, sizeof kDefault - 1};
+  if (domain.bytes == 0)
+    domain = {kDefault, sizeof kDefault - 1};
   return same(expression.domain, domain);
 }
 
@@ -262,7 +288,8 @@ bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std:
 
 void release_plan(Plan& plan) {
   const auto release = [](Element& element) {
-    if (element.regex == nullptr) return;
+    if (element.regex == nullptr)
+      return;
     regfree(static_cast<regex_t*>(element.regex));
     std::free(element.regex);
     element.regex = nullptr;
@@ -270,20 +297,26 @@ void release_plan(Plan& plan) {
   const auto release_all = [&](Expression* expressions, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       release(expressions[i].domain);
-      for (std::size_t e = 0; e < expressions[i].count; ++e) release(expressions[i].elements[e]);
+      for (std::size_t e = 0; e < expressions[i].count; ++e)
+        release(expressions[i].elements[e]);
     }
   };
   release_all(plan.include, plan.include_count);
   release_all(plan.exclude, plan.exclude_count);
-  for (std::size_t i = 0; i < plan.kernel_count; ++i) release(plan.kernels[i]);
-  for (std::size_t i = 0; i < plan.no_kernel_count; ++i) release(plan.no_kernels[i]);
+  for (std::size_t i = 0; i < plan.kernel_count; ++i)
+    release(plan.kernels[i]);
+  for (std::size_t i = 0; i < plan.no_kernel_count; ++i)
+    release(plan.no_kernels[i]);
   std::free(plan.text);
   plan.text = nullptr;
 }
 
-bool matches_stack(const Expression& expression, Piece domain, const Piece* stack,
+bool matches_stack(const Expression& expression,
+                   Piece domain,
+                   const Piece* stack,
                    std::size_t depth) {
-  if (expression.start_end || depth == 0 || !same_domain(expression, domain)) return false;
+  if (expression.start_end || depth == 0 || !same_domain(expression, domain))
+    return false;
   const Element* elements = expression.elements;
   const bool is_regular = elements[0].regex != nullptr;
   const auto kind = [&](std::size_t i) { return elements[i].kind; };
@@ -296,13 +329,18 @@ bool matches_stack(const Expression& expression, Piece domain, const Piece* stac
     return same(elements[i], stack[position]);
   };
   return wire::stack_matches({expression.count, expression.bottom, expression.top, is_regular},
-                             depth, kind, are_equal, matches);
+                             depth,
+                             kind,
+                             are_equal,
+                             matches);
 }
 
 bool matches_start_end(const Expression& expression, Piece domain, Piece name) {
-  if (!expression.start_end || !same_domain(expression, domain)) return false;
+  if (!expression.start_end || !same_domain(expression, domain))
+    return false;
   for (std::size_t i = 0; i < expression.count; ++i) {
-    if (same(expression.elements[i], name)) return true;
+    if (same(expression.elements[i], name))
+      return true;
   }
   return false;
 }
@@ -315,9 +353,11 @@ bool is_target(const Plan& plan, Piece domain, const Piece* stack, std::size_t d
     };
     is_included = wire::begins_to_match(depth, matches);
   }
-  if (!is_included) return false;
+  if (!is_included)
+    return false;
   for (std::size_t i = 0; i < plan.exclude_count; ++i)
-    if (matches_stack(plan.exclude[i], domain, stack, depth)) return false;
+    if (matches_stack(plan.exclude[i], domain, stack, depth))
+      return false;
   return true;
 }
 
@@ -325,21 +365,25 @@ bool is_start_end_target(const Plan& plan, Piece domain, Piece name) {
   bool is_included = false;
   for (std::size_t i = 0; i < plan.include_count && !is_included; ++i)
     is_included = matches_start_end(plan.include[i], domain, name);
-  if (!is_included) return false;
+  if (!is_included)
+    return false;
   for (std::size_t i = 0; i < plan.exclude_count; ++i)
-    if (matches_start_end(plan.exclude[i], domain, name)) return false;
+    if (matches_start_end(plan.exclude[i], domain, name))
+      return false;
   return true;
 }
 
 bool chooses_kernel(const Plan& plan, Piece demangled, Piece short_name, Piece mangled) {
   // Regular expressions search the names that people read only.
   const auto names_kernel = [&](const Element& element) {
-    if (same(element, demangled) || same(element, short_name)) return true;
+    if (same(element, demangled) || same(element, short_name))
+      return true;
     return element.regex == nullptr && same(element, mangled);
   };
   const auto list_names_kernel = [&](const Element* elements, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i)
-      if (names_kernel(elements[i])) return true;
+      if (names_kernel(elements[i]))
+        return true;
     return false;
   };
   const bool is_included =

@@ -72,15 +72,17 @@ struct Plan {
 };
 
 /// Parses a copy of `text`, which the plan keeps. On failure false, and line and reason in `why`.
-[[nodiscard]] bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why,
-                              std::size_t why_bytes);
+[[nodiscard]] bool parse_plan(
+    const char* text, std::size_t bytes, Plan& plan, char* why, std::size_t why_bytes);
 /// Frees the memory of a plan that is not used, also of one that could not be parsed. A plan in use
 /// is never freed.
 void release_plan(Plan& plan);
 
 /// Whether the expression matches this push/pop stack (bottom to top) of this domain ("" is the
 /// default domain). Start/end expressions never do. O(elements * depth).
-[[nodiscard]] bool matches_stack(const Expression& expression, Piece domain, const Piece* stack,
+[[nodiscard]] bool matches_stack(const Expression& expression,
+                                 Piece domain,
+                                 const Piece* stack,
                                  std::size_t depth);
 /// Whether a start/end expression names this range.
 [[nodiscard]] bool matches_start_end(const Expression& expression, Piece domain, Piece name);
@@ -92,7 +94,9 @@ void release_plan(Plan& plan);
 [[nodiscard]] bool is_start_end_target(const Plan& plan, Piece domain, Piece name);
 
 /// Whether a kernel with these names is chosen, by the rules of model::KernelSelection.
-[[nodiscard]] bool chooses_kernel(const Plan& plan, Piece demangled, Piece short_name,
+[[nodiscard]] bool chooses_kernel(const Plan& plan,
+                                  Piece demangled,
+                                  Piece short_name,
                                   Piece mangled);
 
 }  // namespace rangescope::inject::counters

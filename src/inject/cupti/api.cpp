@@ -27,7 +27,8 @@ bool is_cupti_file(const char* path) {
 }
 
 int note_mapped(dl_phdr_info* info, std::size_t, void* data) {
-  if (info->dlpi_name == nullptr || !is_cupti_file(info->dlpi_name)) return 0;
+  if (info->dlpi_name == nullptr || !is_cupti_file(info->dlpi_name))
+    return 0;
   std::snprintf(static_cast<Mapped*>(data)->path, sizeof(Mapped::path), "%s", info->dlpi_name);
   return 1;
 }
@@ -50,7 +51,8 @@ bool fill(Api& api, const char** missing) {
 
 bool open(Api& api, const char* path) {
   api.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (api.library == nullptr) return false;
+  if (api.library == nullptr)
+    return false;
   const link_map* map = nullptr;
   const char* loaded_path = path;
   if (dlinfo(api.library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name[0] != '\0')
@@ -63,7 +65,8 @@ bool open(Api& api, const char* path) {
 template <class Function>
 Function* driver_function(const char* name) {
   void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
+  if (library == nullptr)
+    return nullptr;
   auto* function = reinterpret_cast<Function*>(dlsym(library, name));
   dlclose(library);
   return function;
@@ -85,7 +88,8 @@ struct DeviceFunctions {
   /// 0 if it is unknown.
   [[nodiscard]] std::uint32_t attribute_of(int device, CUdevice_attribute which) const {
     int value = 0;
-    if (attribute(&value, which, device) != 0 || value < 0) return 0;
+    if (attribute(&value, which, device) != 0 || value < 0)
+      return 0;
     return static_cast<std::uint32_t>(value);
   }
 };
@@ -99,7 +103,8 @@ CUpti_ActivityDevice4 device_record(const DeviceFunctions& driver, int device, c
   record.name = name;
   record.isMigEnabled = std::strstr(name, " MIG ") != nullptr ? 1 : 0;
   CUuuid* const uuid = record.isMigEnabled != 0 ? &record.migUuid : &record.uuid;
-  if (driver.uuid != nullptr) (void)driver.uuid(uuid, device);
+  if (driver.uuid != nullptr)
+    (void)driver.uuid(uuid, device);
   std::size_t bytes = 0;
   if (driver.memory != nullptr && driver.memory(&bytes, device) == 0)
     record.globalMemorySize = bytes;
@@ -126,12 +131,15 @@ int driver_version() {
 void each_device(void (*take)(void* user, const CUpti_ActivityDevice4& device), void* user) {
   const DeviceFunctions driver;
   int devices = 0;
-  if (!driver.are_complete() || driver.count(&devices) != 0) return;
+  if (!driver.are_complete() || driver.count(&devices) != 0)
+    return;
   for (int i = 0; i < devices; ++i) {
     int device = 0;
     char name[256] = {};
-    if (driver.get(&device, i) != 0) continue;
-    if (driver.name(name, sizeof name - 1, device) != 0) continue;
+    if (driver.get(&device, i) != 0)
+      continue;
+    if (driver.name(name, sizeof name - 1, device) != 0)
+      continue;
     CUpti_ActivityDevice4 record = device_record(driver, device, name);
     record.id = static_cast<std::uint32_t>(i);
     take(user, record);
@@ -166,9 +174,21 @@ const char* version_name(std::uint32_t version, char* out, std::size_t size) {
   static constexpr struct {
     std::uint32_t version;
     const char* name;
-  } kReleases[] = {{13, "11.0"}, {14, "11.1"}, {15, "11.2"}, {16, "11.5"}, {17, "11.6"},
-                   {18, "11.8"}, {19, "12.0"}, {20, "12.2"}, {21, "12.3"}, {22, "12.4"},
-                   {23, "12.5"}, {24, "12.6"}, {26, "12.8"}, {27, "12.9"}, {28, "12.9.1"}};
+  } kReleases[] = {{13, "11.0"},
+                   {14, "11.1"},
+                   {15, "11.2"},
+                   {16, "11.5"},
+                   {17, "11.6"},
+                   {18, "11.8"},
+                   {19, "12.0"},
+                   {20, "12.2"},
+                   {21, "12.3"},
+                   {22, "12.4"},
+                   {23, "12.5"},
+                   {24, "12.6"},
+                   {26, "12.8"},
+                   {27, "12.9"},
+                   {28, "12.9.1"}};
   for (const auto& release : kReleases) {
     if (release.version == version) {
       std::snprintf(out, size, "%s", release.name);
@@ -184,14 +204,15 @@ void* Api::find(const char* function) const {
 }
 
 bool Api::lacks(const char* name, char* why, std::size_t why_bytes) const {
-  std::snprintf(why, why_bytes, "%s has no %s: counters need the CUPTI of CUDA 12.6 or newer", path,
-                name);
+  std::snprintf(
+      why, why_bytes, "%s has no %s: counters need the CUPTI of CUDA 12.6 or newer", path, name);
   return false;
 }
 
 const char* Api::text(CUptiResult result) const {
   const char* description = nullptr;
-  if (cuptiGetResultString != nullptr) cuptiGetResultString(result, &description);
+  if (cuptiGetResultString != nullptr)
+    cuptiGetResultString(result, &description);
   return description != nullptr ? description : "unknown CUPTI error";
 }
 
@@ -201,20 +222,24 @@ bool find_library(Api& api, char* why, std::size_t why_size) {
   Mapped mapped;
   const char* chosen = setting(wire::kCupti);
   if (chosen != nullptr && chosen[0] != '\0') {
-    if (open(api, chosen)) return true;
+    if (open(api, chosen))
+      return true;
     std::snprintf(why, why_size, "$RANGESCOPE_CUPTI cannot be loaded: %s", dlerror());
     return false;
   }
   if (dl_iterate_phdr(note_mapped, &mapped) == 1) {
-    if (open(api, mapped.path)) return true;
-    std::snprintf(why, why_size, "the program's own %s cannot be opened: %s", mapped.path,
-                  dlerror());
+    if (open(api, mapped.path))
+      return true;
+    std::snprintf(
+        why, why_size, "the program's own %s cannot be opened: %s", mapped.path, dlerror());
     return false;
   }
   const auto open_path = [&](const char* path) { return open(api, path); };
-  if (wire::find_cupti(driver_version() / 1000, open_path)) return true;
+  if (wire::find_cupti(driver_version() / 1000, open_path))
+    return true;
   std::snprintf(
-      why, why_size,
+      why,
+      why_size,
       "no libcupti.so.13 or libcupti.so.12 was found; install the CUDA toolkit's CUPTI, or set "
       "RANGESCOPE_CUPTI to the library's path");
   return false;
@@ -223,12 +248,15 @@ bool find_library(Api& api, char* why, std::size_t why_size) {
 }  // namespace
 
 bool load(Api& api, char* why, std::size_t why_size) {
-  if (!find_library(api, why, why_size)) return false;
+  if (!find_library(api, why, why_size))
+    return false;
   const char* missing = "";
   if (!fill(api, &missing)) {
-    std::snprintf(why, why_size,
+    std::snprintf(why,
+                  why_size,
                   "%s has no %s: it is too old; set RANGESCOPE_CUPTI to one of CUDA 12 or 13",
-                  api.path, missing);
+                  api.path,
+                  missing);
     return false;
   }
   if (api.cuptiGetVersion(&api.version) != CUPTI_SUCCESS) {
@@ -237,10 +265,12 @@ bool load(Api& api, char* why, std::size_t why_size) {
   }
   if (!knows_records_of(api.version)) {
     char name[32];
-    std::snprintf(why, why_size,
+    std::snprintf(why,
+                  why_size,
                   "%s is CUPTI %s, whose records are not known here; set RANGESCOPE_CUPTI to one "
                   "of CUDA 12 or 13",
-                  api.path, version_name(api.version, name, sizeof name));
+                  api.path,
+                  version_name(api.version, name, sizeof name));
     return false;
   }
   return true;
@@ -260,7 +290,8 @@ constexpr Sign kSigns[] = {{"libToolsInjection", "Nsight Systems"},
                            {"libdcgm", "DCGM"}};
 
 int note_tool(dl_phdr_info* info, std::size_t, void* data) {
-  if (info->dlpi_name == nullptr) return 0;
+  if (info->dlpi_name == nullptr)
+    return 0;
   for (const Sign& sign : kSigns) {
     if (std::strstr(info->dlpi_name, sign.library) != nullptr) {
       *static_cast<const char**>(data) = sign.tool;
@@ -288,9 +319,11 @@ const char* advice(CUptiResult result) {
 const char* other_tool() {
   const char* tool = nullptr;
   dl_iterate_phdr(note_tool, &tool);
-  if (tool != nullptr) return tool;
+  if (tool != nullptr)
+    return tool;
   for (const char* variable : {"KINETO_USE_DAEMON", "KINETO_CONFIG"}) {
-    if (std::getenv(variable) != nullptr) return "PyTorch's profiler (Kineto)";
+    if (std::getenv(variable) != nullptr)
+      return "PyTorch's profiler (Kineto)";
   }
   return nullptr;
 }
@@ -301,9 +334,12 @@ constexpr std::uint32_t kShareable = 130300;  // CUDA 13.3
 
 // Signatures as in CUDA 13.3's documentation. A null configuration requests the records that are
 // always available.
-using TurnFunction = CUptiResult (*)(CUpti_SubscriberHandle, CUpti_ActivityKind,
+using TurnFunction = CUptiResult (*)(CUpti_SubscriberHandle,
+                                     CUpti_ActivityKind,
                                      void* configuration);
-using SetFunction = CUptiResult (*)(CUpti_SubscriberHandle, CUpti_ActivityAttribute, std::size_t*,
+using SetFunction = CUptiResult (*)(CUpti_SubscriberHandle,
+                                    CUpti_ActivityAttribute,
+                                    std::size_t*,
                                     void*);
 using RequestFunction = void (*)(std::uint8_t**, std::size_t*, std::size_t*, void* about);
 using CompleteFunction = void (*)(std::uint8_t*, std::size_t, std::size_t, void* about);
@@ -317,12 +353,17 @@ Function find_as(const Api& api, const char* name) {
 
 /// Sharing is wanted, and this CUPTI has all functions that it takes.
 bool can_be_shared(const Api& api) {
-  if (!is_set(wire::kCuptiShared, "on") || api.version < kShareable) return false;
-  if (api.cuptiSubscribe_v2 == nullptr) return false;
-  for (const char* function :
-       {"cuptiActivityEnable_v2", "cuptiActivityDisable_v2", "cuptiActivitySetAttribute_v2",
-        "cuptiActivityRegisterCallbacks_v2", "cuptiGetTimestamp_v2"})
-    if (api.find(function) == nullptr) return false;
+  if (!is_set(wire::kCuptiShared, "on") || api.version < kShareable)
+    return false;
+  if (api.cuptiSubscribe_v2 == nullptr)
+    return false;
+  for (const char* function : {"cuptiActivityEnable_v2",
+                               "cuptiActivityDisable_v2",
+                               "cuptiActivitySetAttribute_v2",
+                               "cuptiActivityRegisterCallbacks_v2",
+                               "cuptiGetTimestamp_v2"})
+    if (api.find(function) == nullptr)
+      return false;
   return true;
 }
 
@@ -339,17 +380,21 @@ CUptiResult Subscription::turn(const Api& api, CUpti_ActivityKind kind, bool on)
   return on ? api.cuptiActivityEnable(kind) : api.cuptiActivityDisable(kind);
 }
 
-CUptiResult Subscription::set(const Api& api, CUpti_ActivityAttribute attribute,
+CUptiResult Subscription::set(const Api& api,
+                              CUpti_ActivityAttribute attribute,
                               std::uint8_t value) const {
   std::size_t bytes = sizeof value;
-  if (!shared) return api.cuptiActivitySetAttribute(attribute, &bytes, &value);
+  if (!shared)
+    return api.cuptiActivitySetAttribute(attribute, &bytes, &value);
   const auto set_attribute = find_as<SetFunction>(api, "cuptiActivitySetAttribute_v2");
   return set_attribute(handle, attribute, &bytes, &value);
 }
 
-CUptiResult Subscription::buffers(const Api& api, CUpti_BuffersCallbackRequestFunc request,
+CUptiResult Subscription::buffers(const Api& api,
+                                  CUpti_BuffersCallbackRequestFunc request,
                                   CUpti_BuffersCallbackCompleteFunc complete) const {
-  if (!shared) return api.cuptiActivityRegisterCallbacks(request, complete);
+  if (!shared)
+    return api.cuptiActivityRegisterCallbacks(request, complete);
   shared_request = request;
   shared_complete = complete;
   const auto register_callbacks =
@@ -365,12 +410,17 @@ CUptiResult Subscription::buffers(const Api& api, CUpti_BuffersCallbackRequestFu
 }
 
 CUptiResult Subscription::now(const Api& api, std::uint64_t* timestamp) const {
-  if (!shared) return api.cuptiGetTimestamp(timestamp);
+  if (!shared)
+    return api.cuptiGetTimestamp(timestamp);
   return find_as<NowFunction>(api, "cuptiGetTimestamp_v2")(handle, timestamp);
 }
 
-bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user, Subscription& subscription,
-               char* why, std::size_t why_size) {
+bool subscribe(const Api& api,
+               CUpti_CallbackFunc callback,
+               void* user,
+               Subscription& subscription,
+               char* why,
+               std::size_t why_size) {
   char holder[128] = {};
   CUptiResult result = CUPTI_SUCCESS;
   if (api.cuptiSubscribe_v2 != nullptr) {
@@ -382,7 +432,9 @@ bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user, Subscrip
       parameters.shared = 1;
     }
     const auto subscribe_v2 = [&] {
-      return api.cuptiSubscribe_v2(&subscription.handle, callback, user,
+      return api.cuptiSubscribe_v2(&subscription.handle,
+                                   callback,
+                                   user,
                                    reinterpret_cast<CUpti_SubscriberParams*>(&parameters));
     };
     result = subscribe_v2();
@@ -394,16 +446,18 @@ bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user, Subscrip
   } else {
     result = api.cuptiSubscribe(&subscription.handle, callback, user);
   }
-  if (result == CUPTI_SUCCESS) return true;
+  if (result == CUPTI_SUCCESS)
+    return true;
   holder[sizeof holder - 1] = '\0';
   if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
     const char* tool = holder[0] != '\0' ? holder : other_tool();
-    if (tool == nullptr) tool = "another tool in this process";
-    std::snprintf(why, why_size, "CUPTI is held by %s (%s); %s", tool, api.text(result),
-                  advice(result));
+    if (tool == nullptr)
+      tool = "another tool in this process";
+    std::snprintf(
+        why, why_size, "CUPTI is held by %s (%s); %s", tool, api.text(result), advice(result));
   } else {
-    std::snprintf(why, why_size, "CUPTI refused a subscriber: %s; %s", api.text(result),
-                  advice(result));
+    std::snprintf(
+        why, why_size, "CUPTI refused a subscriber: %s; %s", api.text(result), advice(result));
   }
   return false;
 }

@@ -55,7 +55,9 @@ struct Api {
   /// The same for a function that counters need: false, and one sentence in `why`, if the library
   /// lacks it.
   template <class Function>
-  [[nodiscard]] bool need(const char* name, Function& function, char* why,
+  [[nodiscard]] bool need(const char* name,
+                          Function& function,
+                          char* why,
                           std::size_t why_bytes) const {
     function = reinterpret_cast<Function>(find(name));
     return function != nullptr || lacks(name, why, why_bytes);
@@ -96,7 +98,8 @@ struct Subscription {
 
   CUptiResult turn(const Api& api, CUpti_ActivityKind kind, bool on) const;
   CUptiResult set(const Api& api, CUpti_ActivityAttribute attribute, std::uint8_t value) const;
-  CUptiResult buffers(const Api& api, CUpti_BuffersCallbackRequestFunc request,
+  CUptiResult buffers(const Api& api,
+                      CUpti_BuffersCallbackRequestFunc request,
                       CUpti_BuffersCallbackCompleteFunc complete) const;
   CUptiResult now(const Api& api, std::uint64_t* timestamp) const;
 };
@@ -113,8 +116,12 @@ static_assert(sizeof(SubscriberParameters) == 40);
 
 /// Subscribes `callback`. On failure writes one sentence that says which tool holds CUPTI, if that
 /// is known, and what to do.
-[[nodiscard]] bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user,
-                             Subscription& subscription, char* why, std::size_t why_size);
+[[nodiscard]] bool subscribe(const Api& api,
+                             CUpti_CallbackFunc callback,
+                             void* user,
+                             Subscription& subscription,
+                             char* why,
+                             std::size_t why_size);
 
 /// Another tool in this process, recognized by mapped files and environment variables: "Nsight
 /// Systems", "Nsight Compute", "PyTorch's profiler (Kineto)", or null.

@@ -63,20 +63,22 @@ bool CacheFlush::make(const Driver& driver, CUdevice device) {
   const bool has_buffer = driver.allocate(&buffer_, bytes) == CUDA_SUCCESS &&
                           driver.set_bytes(buffer_, 0, bytes) == CUDA_SUCCESS;
   tl_running = false;
-  if (!has_buffer) return false;
+  if (!has_buffer)
+    return false;
   count_ = bytes / 16;
   kernel_ = kernel;
   return true;
 }
 
 void CacheFlush::run(const Driver& driver, CUstream stream) {
-  if (kernel_ == nullptr) return;
+  if (kernel_ == nullptr)
+    return;
   constexpr unsigned kBlocks = 1024;
   constexpr unsigned kThreads = 256;
   void* arguments[] = {&buffer_, &count_};
   tl_running = true;
-  (void)driver.cuLaunchKernel(kernel_, kBlocks, 1, 1, kThreads, 1, 1, 0, stream, arguments,
-                              nullptr);
+  (void)driver.cuLaunchKernel(
+      kernel_, kBlocks, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr);
   tl_running = false;
 }
 

@@ -23,12 +23,22 @@ struct Driver {
   CUresult (*attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
   CUresult (*cuModuleLoadData)(CUmodule*, const void*) = nullptr;
   CUresult (*cuModuleGetFunction)(CUfunction*, CUmodule, const char*) = nullptr;
-  CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                             unsigned, CUstream, void**, void**) = nullptr;
+  CUresult (*cuLaunchKernel)(CUfunction,
+                             unsigned,
+                             unsigned,
+                             unsigned,
+                             unsigned,
+                             unsigned,
+                             unsigned,
+                             unsigned,
+                             CUstream,
+                             void**,
+                             void**) = nullptr;
 
   bool load() {
     void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (library == nullptr) return false;
+    if (library == nullptr)
+      return false;
     const auto get = [library](auto& function, const char* name) {
       function =
           reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));

@@ -10,7 +10,9 @@ namespace {
 /// One call; the methods return whether it has details.
 class ReturnedCall {
  public:
-  ReturnedCall(const Api& api, const CUpti_CallbackData& call, bool per_thread_stream,
+  ReturnedCall(const Api& api,
+               const CUpti_CallbackData& call,
+               bool per_thread_stream,
                CallDetails& details)
       : api_(api), call_(call), per_thread_stream_(per_thread_stream), details_(details) {
     details_.context = call.contextUid;
@@ -28,7 +30,8 @@ class ReturnedCall {
   bool pitched() {
     const auto& parameters = as<cuMemAllocPitch_v2_params>();
     std::size_t pitch = parameters.WidthInBytes;
-    if (succeeded() && parameters.pPitch != nullptr) pitch = *parameters.pPitch;
+    if (succeeded() && parameters.pPitch != nullptr)
+      pitch = *parameters.pPitch;
     const std::size_t bytes = pitch * parameters.Height;
     return allocates(CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, parameters.dptr, bytes);
   }
@@ -53,7 +56,8 @@ class ReturnedCall {
     const CUmemAllocationProp* properties = parameters.prop;
     const bool on_host =
         properties != nullptr && properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
-    if (on_host) kind = CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
+    if (on_host)
+      kind = CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
     return allocates(kind, parameters.handle, parameters.size);
   }
   bool in_stream() {
@@ -98,7 +102,8 @@ class ReturnedCall {
   /// Both functions have these parameters first.
   bool stream_made() {
     const auto& parameters = as<cuStreamCreate_params>();
-    if (!succeeded() || parameters.phStream == nullptr) return false;
+    if (!succeeded() || parameters.phStream == nullptr)
+      return false;
     use_stream(*parameters.phStream);
     details_.type = gpu::Type::kStreamMade;
     details_.operation = (parameters.Flags & CU_STREAM_NON_BLOCKING) != 0 ? 1 : 0;
@@ -116,17 +121,20 @@ class ReturnedCall {
   [[nodiscard]] bool succeeded() const { return result() == CUDA_SUCCESS; }
 
   void use_stream(CUstream stream) {
-    if (api_.cuptiGetStreamIdEx == nullptr) return;
+    if (api_.cuptiGetStreamIdEx == nullptr)
+      return;
     std::uint32_t number = 0;
     const std::uint8_t per_thread = per_thread_stream_ ? 1 : 0;
     const auto status = api_.cuptiGetStreamIdEx(call_.context, stream, per_thread, &number);
-    if (status == CUPTI_SUCCESS) details_.stream = number;
+    if (status == CUPTI_SUCCESS)
+      details_.stream = number;
   }
 
   /// `object` points to an address or a handle, both of 64 bits, if the call has succeeded.
   bool allocates(CUpti_ActivityMemoryKind kind, const void* object, std::size_t bytes) {
     auto operation = gpu::MemoryOperation::kAllocate;
-    if (!succeeded()) operation = gpu::MemoryOperation::kFailedAllocation;
+    if (!succeeded())
+      operation = gpu::MemoryOperation::kFailedAllocation;
     details_.type = gpu::Type::kMemory;
     details_.kind = static_cast<std::uint8_t>(kind);
     details_.operation = static_cast<std::uint8_t>(operation);
@@ -140,7 +148,8 @@ class ReturnedCall {
 
   /// Freeing a null pointer frees nothing: many programs do it to initialize CUDA.
   bool frees(std::uint64_t address) {
-    if (address == 0 || !succeeded()) return false;
+    if (address == 0 || !succeeded())
+      return false;
     details_.type = gpu::Type::kMemory;
     details_.operation = static_cast<std::uint8_t>(gpu::MemoryOperation::kFree);
     details_.object = address;
@@ -148,7 +157,8 @@ class ReturnedCall {
   }
 
   bool uses_event(gpu::EventOperation operation, CUevent event) {
-    if (!succeeded()) return false;
+    if (!succeeded())
+      return false;
     details_.type = gpu::Type::kEvent;
     details_.operation = static_cast<std::uint8_t>(operation);
     details_.object = reinterpret_cast<std::uint64_t>(event);
@@ -220,7 +230,8 @@ constexpr Function kFunctions[] = {
 
 DetailedFunction detailed_function(CUpti_CallbackId id) {
   for (std::size_t index = 0; index < std::size(kFunctions); ++index) {
-    if (kFunctions[index].id == id) return static_cast<DetailedFunction>(index + 1);
+    if (kFunctions[index].id == id)
+      return static_cast<DetailedFunction>(index + 1);
   }
   return 0;
 }
@@ -229,9 +240,12 @@ bool is_in_modules(DetailedFunction function) {
   return kFunctions[function - 1].in_modules;
 }
 
-bool details_of(const Api& api, DetailedFunction function, const CUpti_CallbackData& call,
+bool details_of(const Api& api,
+                DetailedFunction function,
+                const CUpti_CallbackData& call,
                 CallDetails& details) {
-  if (call.functionParams == nullptr || call.functionReturnValue == nullptr) return false;
+  if (call.functionParams == nullptr || call.functionReturnValue == nullptr)
+    return false;
   const Function& properties = kFunctions[function - 1];
   ReturnedCall returned(api, call, properties.per_thread_stream, details);
   return (returned.*properties.read)();

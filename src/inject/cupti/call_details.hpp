@@ -24,7 +24,9 @@ using DetailedFunction = std::uint8_t;
 
 /// Sets the details of a call that has returned; false if there is nothing to record, such as a
 /// free that failed. Only reads the call's parameters, and asks CUPTI for the number of a stream.
-[[nodiscard]] bool details_of(const Api& api, DetailedFunction function,
-                              const CUpti_CallbackData& call, CallDetails& details);
+[[nodiscard]] bool details_of(const Api& api,
+                              DetailedFunction function,
+                              const CUpti_CallbackData& call,
+                              CallDetails& details);
 
 }  // namespace rangescope::inject::cupti

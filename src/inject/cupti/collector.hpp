@@ -113,8 +113,8 @@ void write_metrics(const Collector& c);
 void write_target(std::uint32_t index, const RangePath& path, bool start_end);
 /// Evaluates all ranges of a round's complete images, one image a configuration. On the worker,
 /// without the lock: it takes 0.3 to 3 ms a range.
-void evaluate(Collector& c, Context& context, const Image* images, std::uint32_t target,
-              bool kernels);
+void evaluate(
+    Collector& c, Context& context, const Image* images, std::uint32_t target, bool kernels);
 /// Writes the tallies of all targets.
 void write_tallies(Collector& c);
 /// Writes the time that CUPTI's calls took, for readers of the capture file.

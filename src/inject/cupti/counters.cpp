@@ -28,8 +28,12 @@ void load_profiler(const Api& api) {
   for (const char* name : {"libnvperf_host.so", "libnvperf_target.so"}) {
     char path[640];
     const char* slash = std::strrchr(api.path, '/');
-    std::snprintf(path, sizeof path, "%.*s%s",
-                  slash == nullptr ? 0 : static_cast<int>(slash - api.path + 1), api.path, name);
+    std::snprintf(path,
+                  sizeof path,
+                  "%.*s%s",
+                  slash == nullptr ? 0 : static_cast<int>(slash - api.path + 1),
+                  api.path,
+                  name);
     (void)dlopen(path, RTLD_NOW);
   }
 }
@@ -40,7 +44,8 @@ template <class Condition>
 void wait_while(Collector& c, Condition condition) {
   constexpr std::int64_t kLimit_ns = 2000000000;
   const std::int64_t until = monotonic_ns() + kLimit_ns;
-  while (condition() && monotonic_ns() < until) wait_for(c.idle, c.lock, kLimit_ns);
+  while (condition() && monotonic_ns() < until)
+    wait_for(c.idle, c.lock, kLimit_ns);
 }
 
 bool read_plan(Collector& c, const char* path, char* why, std::size_t why_bytes) {
@@ -58,13 +63,15 @@ bool read_plan(Collector& c, const char* path, char* why, std::size_t why_bytes)
 }  // namespace
 
 Collector* running_collector() {
-  if (!live.load(std::memory_order_acquire)) return nullptr;
+  if (!live.load(std::memory_order_acquire))
+    return nullptr;
   Collector* c = the_collector.load(std::memory_order_acquire);
   return c->generation == process.generation.load(std::memory_order_relaxed) ? c : nullptr;
 }
 
 void watch_launches(Collector& c, bool on) {
-  if (launches_by_callback()) return;  // the timeline's own
+  if (launches_by_callback())
+    return;  // the timeline's own
   for (std::uint32_t id = 1; id < CUPTI_DRIVER_TRACE_CBID_SIZE; ++id) {
     if (Recorder::wants(id))
       c.api->cuptiEnableCallback(on ? 1 : 0, c.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, id);
@@ -75,15 +82,20 @@ namespace {
 
 // Null, or why there are no counters. Once the collector is published to the hooks it stays.
 const char* start(Collector& c, const char* path, char* why, std::size_t why_bytes) {
-  if (!read_plan(c, path, why, why_bytes)) return why;
+  if (!read_plan(c, path, why, why_bytes))
+    return why;
   const bool is_loaded =
       c.plan.pc ? c.pc.load(*c.api, why, why_bytes) : c.range.load(*c.api, why, why_bytes);
-  if (!is_loaded) return why;
-  if (!c.driver.load()) return "no hardware counters: libcuda.so.1 lacks functions that are needed";
+  if (!is_loaded)
+    return why;
+  if (!c.driver.load())
+    return "no hardware counters: libcuda.so.1 lacks functions that are needed";
   make_condition(c.wake);
   make_condition(c.idle);
-  if (c.plan.resume != nullptr && !load_progress(c, why, why_bytes)) return why;
-  if (!make_observer()) return "no hardware counters: no key for thread memory is left";
+  if (c.plan.resume != nullptr && !load_progress(c, why, why_bytes))
+    return why;
+  if (!make_observer())
+    return "no hardware counters: no key for thread memory is left";
   find_sampler();
   load_profiler(*c.api);
   the_collector.store(&c, std::memory_order_release);
@@ -96,7 +108,8 @@ const char* start(Collector& c, const char* path, char* why, std::size_t why_byt
          {CUPTI_CBID_RESOURCE_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_MODULE_LOADED})
       c.api->cuptiEnableCallback(1, c.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE, id);
   }
-  if (!start_worker(c)) return "no hardware counters: no thread could be made for them";
+  if (!start_worker(c))
+    return "no hardware counters: no thread could be made for them";
   return nullptr;
 }
 
@@ -104,9 +117,11 @@ const char* start(Collector& c, const char* path, char* why, std::size_t why_byt
 
 bool start_counters(const Api& api, const Subscription& subscription) {
   const char* path = setting(wire::kCounters);
-  if (path == nullptr || path[0] == '\0') return false;
+  if (path == nullptr || path[0] == '\0')
+    return false;
   void* memory = std::calloc(1, sizeof(Collector));
-  if (memory == nullptr) return false;
+  if (memory == nullptr)
+    return false;
   auto* c = new (memory) Collector;  // not freed once hooks may come
   c->api = &api;
   c->subscription = subscription;
@@ -131,7 +146,8 @@ namespace {
 // Afterwards kernels may run concurrently again. The samples stay.
 void stop_samples(Collector& c) {
   const std::size_t count = c.context_count.load(std::memory_order_acquire);
-  for (std::size_t i = 0; i < count; ++i) (void)c.contexts[i].pc.stop();
+  for (std::size_t i = 0; i < count; ++i)
+    (void)c.contexts[i].pc.stop();
 }
 
 bool is_in_use(const Context& context) {
@@ -142,7 +158,8 @@ bool is_in_use(const Context& context) {
 // serializes kernels, so they would wait forever: before the first of them is launched, sampling
 // ends in the whole process.
 void decline_samples(Collector& c) {
-  if (c.declined.exchange(true)) return;
+  if (c.declined.exchange(true))
+    return;
   stop_samples(c);
   tell_loss(
       "samples of the program counter ended where the first kernel of NCCL was launched: they make "
@@ -151,7 +168,8 @@ void decline_samples(Collector& c) {
   const Locked locked(c);
   for (std::size_t i = 0; i < c.context_count; ++i) {
     Context& context = c.contexts[i];
-    if (is_in_use(context)) context.state = Context::State::kLeaving;
+    if (is_in_use(context))
+      context.state = Context::State::kLeaving;
   }
   pthread_cond_signal(&c.wake);
 }
@@ -160,9 +178,11 @@ void decline_samples(Collector& c) {
 
 void counters_saw_call(CUpti_CallbackId id, const CUpti_CallbackData& call) {
   Collector* c = running_collector();
-  if (c == nullptr || CacheFlush::running()) return;
+  if (c == nullptr || CacheFlush::running())
+    return;
   if (c->captures.observe(id, call)) {
-    if (c->plan.pc) stop_samples(*c);
+    if (c->plan.pc)
+      stop_samples(*c);
     // The worker begins nothing new during a capture. Wait until its current work has ended.
     const Locked locked(*c);
     wait_while(*c, [&] { return c->busy != nullptr; });
@@ -172,48 +192,59 @@ void counters_saw_call(CUpti_CallbackId id, const CUpti_CallbackData& call) {
   const std::size_t count = c->context_count.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < count; ++i) {
     Context& context = c->contexts[i];
-    if (context.context != call.context) continue;
+    if (context.context != call.context)
+      continue;
     CUstream stream = nullptr;
-    if (context.recorder.observe(id, call, stream)) context.flush.run(c->driver, stream);
+    if (context.recorder.observe(id, call, stream))
+      context.flush.run(c->driver, stream);
   }
 }
 
 void counters_meet_context(CUcontext context) {
   Collector* c = running_collector();
-  if (c == nullptr || !c->plan.pc) return;
+  if (c == nullptr || !c->plan.pc)
+    return;
   const Locked locked(*c);
   Context* entry = context_of(*c, context);
-  if (entry != nullptr && !enable_samples(*c, *entry)) fail(*entry);
+  if (entry != nullptr && !enable_samples(*c, *entry))
+    fail(*entry);
 }
 
 void counters_lose_context(CUcontext context) {
   Collector* c = running_collector();
-  if (c == nullptr) return;
+  if (c == nullptr)
+    return;
   const Locked locked(*c);
   for (std::size_t i = 0; i < c->context_count; ++i) {
     Context& lost = c->contexts[i];
-    if (lost.context != context) continue;
+    if (lost.context != context)
+      continue;
     // The worker releases the context before it is destroyed.
-    if (is_in_use(lost)) lost.state = Context::State::kLeaving;
+    if (is_in_use(lost))
+      lost.state = Context::State::kLeaving;
     pthread_cond_signal(&c->wake);
     wait_while(*c, [&] { return lost.state == Context::State::kLeaving || c->busy == &lost; });
     lost.state = Context::State::kGone;
-    if (lost.mux != nullptr) lost.mux->failed();
+    if (lost.mux != nullptr)
+      lost.mux->failed();
   }
 }
 
 void finish_counters() {
   Collector* c = running_collector();
-  if (c == nullptr || !live.exchange(false)) return;
+  if (c == nullptr || !live.exchange(false))
+    return;
   set_range_observer(nullptr);
   pthread_mutex_lock(&c->lock);
   c->stop = true;
   pthread_cond_broadcast(&c->wake);
   pthread_mutex_unlock(&c->lock);
-  if (c->has_worker) pthread_join(c->worker, nullptr);
+  if (c->has_worker)
+    pthread_join(c->worker, nullptr);
   write_tallies(*c);
   write_cost(*c);
-  if (c->plan.resume != nullptr) save_progress(*c);
+  if (c->plan.resume != nullptr)
+    save_progress(*c);
   if (c->beyond > 0)
     tell_loss(
         "ranges or contexts beyond the 256 and 16 that counters keep apart were not measured");

@@ -92,7 +92,8 @@ bool Encoder::has_times(std::uint64_t start, std::uint64_t end) {
 
 std::uint32_t Encoder::name_id(const char* name) {
   std::uint32_t id = names_.find(name);
-  if (id != 0) return id;
+  if (id != 0)
+    return id;
   id = text_id(name, strnlen(name, GpuStream::kMostExtra));
   names_.add(name, id);
   return id;
@@ -109,7 +110,8 @@ void Encoder::put_text(gpu::Type type, std::uint32_t id, const char* text, std::
   stream_.put_with(gpu::Name{head(type, id), static_cast<std::uint32_t>(bytes), 0}, text, bytes);
 }
 
-std::uint32_t Encoder::stream_id(std::uint32_t device, std::uint32_t context,
+std::uint32_t Encoder::stream_id(std::uint32_t device,
+                                 std::uint32_t context,
                                  std::uint32_t stream) {
   const StreamKey key{device, context, stream};
   std::uint32_t id = streams_.find(key);
@@ -132,7 +134,8 @@ std::uint32_t Encoder::kind_id(const CUpti_ActivityKernel9& record) {
                     word(record.staticSharedMemory),
                     word(record.dynamicSharedMemory)};
   std::uint32_t kind = kinds_.find(key);
-  if (kind != 0) return kind;
+  if (kind != 0)
+    return kind;
   kind = next_kind_++;
   kinds_.add(key, kind);
   gpu::KernelKind definition{};
@@ -144,7 +147,8 @@ std::uint32_t Encoder::kind_id(const CUpti_ActivityKernel9& record) {
 }
 
 void Encoder::kernel(const CUpti_ActivityKernel9& record) {
-  if (!has_times(record.start, record.end)) return;
+  if (!has_times(record.start, record.end))
+    return;
   const std::uint32_t kind = kind_id(record);
   struct {
     gpu::Kernel kernel;
@@ -153,7 +157,8 @@ void Encoder::kernel(const CUpti_ActivityKernel9& record) {
   const std::uint64_t duration = record.end - record.start;
   std::size_t extensions = 0;
   extended.kernel = {head(gpu::Type::kKernel, record.correlationId),
-                     static_cast<std::int64_t>(record.start), static_cast<std::uint32_t>(duration),
+                     static_cast<std::int64_t>(record.start),
+                     static_cast<std::uint32_t>(duration),
                      kind};
   if (record.graphNodeId != 0) {
     extended.kernel.head.small |= gpu::kHasGraphNode;
@@ -170,16 +175,25 @@ void Encoder::kernel(const CUpti_ActivityKernel9& record) {
 }
 
 template <typename Struct>
-void Encoder::copy(const Struct& record, gpu::Type type, std::uint8_t kind,
-                   std::uint8_t source_kind, std::uint8_t destination_kind) {
-  if (!has_times(record.start, record.end)) return;
+void Encoder::copy(const Struct& record,
+                   gpu::Type type,
+                   std::uint8_t kind,
+                   std::uint8_t source_kind,
+                   std::uint8_t destination_kind) {
+  if (!has_times(record.start, record.end))
+    return;
   struct {
     gpu::Copy copy;
     std::uint64_t node;
-  } extended{{head(type, record.correlationId), static_cast<std::int64_t>(record.start),
-              static_cast<std::int64_t>(record.end), record.bytes,
-              stream_id(record.deviceId, record.contextId, record.streamId), kind, source_kind,
-              destination_kind, 0},
+  } extended{{head(type, record.correlationId),
+              static_cast<std::int64_t>(record.start),
+              static_cast<std::int64_t>(record.end),
+              record.bytes,
+              stream_id(record.deviceId, record.contextId, record.streamId),
+              kind,
+              source_kind,
+              destination_kind,
+              0},
              record.graphNodeId};
   std::size_t bytes = sizeof extended.copy;
   if (record.graphNodeId != 0) {
@@ -191,28 +205,39 @@ void Encoder::copy(const Struct& record, gpu::Type type, std::uint8_t kind,
 }
 
 void Encoder::graph(const CUpti_ActivityGraphTrace& record) {
-  if (!has_times(record.start, record.end)) return;
+  if (!has_times(record.start, record.end))
+    return;
   stream_.put(gpu::GraphLaunch{head(gpu::Type::kGraphLaunch, record.correlationId),
                                static_cast<std::int64_t>(record.start),
-                               static_cast<std::int64_t>(record.end), record.graphId,
+                               static_cast<std::int64_t>(record.end),
+                               record.graphId,
                                stream_id(record.deviceId, record.contextId, record.streamId)});
 }
 
 std::uint8_t Encoder::api_index(const Api& api, std::uint32_t cbid) {
-  if (cbid >= kCbids) return 0;
-  if (api_index_[cbid] != 0 || next_api_ == 256) return api_index_[cbid];
+  if (cbid >= kCbids)
+    return 0;
+  if (api_index_[cbid] != 0 || next_api_ == 256)
+    return api_index_[cbid];
   const char* name = nullptr;
   const CUptiResult result = api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name);
-  if (result != CUPTI_SUCCESS || name == nullptr) return 0;
+  if (result != CUPTI_SUCCESS || name == nullptr)
+    return 0;
   const auto index = static_cast<std::uint8_t>(next_api_++);
   api_index_[cbid] = index;
   put_text(gpu::Type::kApi, index, name, strnlen(name, 256));
   return index;
 }
 
-void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation,
-                     std::uint32_t tid, std::uint64_t start, std::uint64_t end,
-                     std::uint32_t module, std::uint32_t same, gpu::MadeBy made_by) {
+void Encoder::launch(const Api& api,
+                     std::uint32_t cbid,
+                     std::uint32_t correlation,
+                     std::uint32_t tid,
+                     std::uint64_t start,
+                     std::uint64_t end,
+                     std::uint32_t module,
+                     std::uint32_t same,
+                     gpu::MadeBy made_by) {
   struct {
     gpu::LaunchOf of;
     std::uint64_t duration;
@@ -230,8 +255,10 @@ void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlati
   const bool is_long = duration >= gpu::kUnknownDuration;
   const auto short_duration =
       is_long ? gpu::kUnknownDuration : static_cast<std::uint32_t>(duration);
-  extended.of = {{{head(type, correlation, api_index(api, cbid)), static_cast<std::int64_t>(start),
-                   short_duration, tid},
+  extended.of = {{{head(type, correlation, api_index(api, cbid)),
+                   static_cast<std::int64_t>(start),
+                   short_duration,
+                   tid},
                   module,
                   same},
                  made_by};
@@ -268,12 +295,15 @@ void Encoder::details(std::uint32_t correlation, const CallDetails& details) {
   }
 }
 
-std::uint32_t Encoder::module(std::uint32_t around, const char* name, const char* type,
+std::uint32_t Encoder::module(std::uint32_t around,
+                              const char* name,
+                              const char* type,
                               bool function) {
   const std::size_t name_bytes = std::strlen(name);
   const std::size_t type_bytes = std::strlen(type);
   char text[2048];
-  if (name_bytes + type_bytes > sizeof text) return 0;
+  if (name_bytes + type_bytes > sizeof text)
+    return 0;
   std::memcpy(text, name, name_bytes);
   std::memcpy(text + name_bytes, type, type_bytes);
   const std::uint8_t flag = function ? 1 : 0;
@@ -282,10 +312,12 @@ std::uint32_t Encoder::module(std::uint32_t around, const char* name, const char
   const ModuleKey key{around,
                       {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)}};
   std::uint32_t id = modules_.find(key);
-  if (id != 0) return id;
+  if (id != 0)
+    return id;
   id = next_module_++;
   modules_.add(key, id);
-  const gpu::Module definition{head(gpu::Type::kModule, id, flag), around,
+  const gpu::Module definition{head(gpu::Type::kModule, id, flag),
+                               around,
                                static_cast<std::uint16_t>(name_bytes),
                                static_cast<std::uint16_t>(type_bytes)};
   stream_.put_with(definition, text, name_bytes + type_bytes);
@@ -310,8 +342,8 @@ void Encoder::device(const CUpti_ActivityDevice4& record) {
 }
 
 void Encoder::context(const CUpti_ActivityContext2& record, std::uint32_t version) {
-  gpu::Context context{head(gpu::Type::kContext, record.contextId), record.deviceId,
-                       record.nullStreamId, 0, 0};
+  gpu::Context context{
+      head(gpu::Type::kContext, record.contextId), record.deviceId, record.nullStreamId, 0, 0};
   if (version >= kContextWithGreen) {
     context.parent = record.parentContextId;
     if (record.isGreenContext != 0) {
@@ -322,17 +354,23 @@ void Encoder::context(const CUpti_ActivityContext2& record, std::uint32_t versio
   stream_.put(context);
 }
 
-void Encoder::node(std::uint32_t tid, std::uint8_t type, std::uint64_t time_ns, std::uint64_t node,
+void Encoder::node(std::uint32_t tid,
+                   std::uint8_t type,
+                   std::uint64_t time_ns,
+                   std::uint64_t node,
                    std::uint64_t original) {
-  stream_.put(gpu::GraphNode{head(gpu::Type::kGraphNode, tid, type),
-                             static_cast<std::int64_t>(time_ns), node, original});
+  stream_.put(gpu::GraphNode{
+      head(gpu::Type::kGraphNode, tid, type), static_cast<std::int64_t>(time_ns), node, original});
 }
 
 void Encoder::loss(gpu::LossKind kind, std::uint64_t count, const char* detail) {
   const std::size_t bytes = strnlen(detail, 1024);
-  stream_.put_with(gpu::Loss{head(gpu::Type::kLoss, static_cast<std::uint32_t>(kind)), count,
-                             static_cast<std::uint32_t>(bytes), 0},
-                   detail, bytes);
+  stream_.put_with(gpu::Loss{head(gpu::Type::kLoss, static_cast<std::uint32_t>(kind)),
+                             count,
+                             static_cast<std::uint32_t>(bytes),
+                             0},
+                   detail,
+                   bytes);
 }
 
 void Encoder::info(const char* key, const char* value) {

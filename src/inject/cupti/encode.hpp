@@ -34,7 +34,8 @@ class FixedTable {
   ~FixedTable() { std::free(slots_); }
 
   [[nodiscard]] std::uint32_t find(const Key& key) const {
-    if (slots_ == nullptr) return 0;
+    if (slots_ == nullptr)
+      return 0;
     std::uint32_t slot = first_slot(key);
     while (slots_[slot].id != 0 && std::memcmp(&slots_[slot].key, &key, sizeof key) != 0)
       slot = (slot + 1) & (Capacity - 1);
@@ -45,14 +46,16 @@ class FixedTable {
   void add(const Key& key, std::uint32_t id) {
     if (slots_ == nullptr) {
       slots_ = static_cast<Slot*>(std::calloc(Capacity, sizeof(Slot)));
-      if (slots_ == nullptr) return;
+      if (slots_ == nullptr)
+        return;
     }
     if (used_ >= Capacity / 4 * 3) {
       std::memset(static_cast<void*>(slots_), 0, Capacity * sizeof(Slot));
       used_ = 0;
     }
     std::uint32_t slot = first_slot(key);
-    while (slots_[slot].id != 0) slot = (slot + 1) & (Capacity - 1);
+    while (slots_[slot].id != 0)
+      slot = (slot + 1) & (Capacity - 1);
     slots_[slot] = {key, id};
     ++used_;
   }
@@ -81,7 +84,8 @@ class NameTable {
  public:
   NameTable& operator=(NameTable&&) = delete;
   ~NameTable() {
-    for (Slot& slot : slots_) std::free(slot.text);
+    for (Slot& slot : slots_)
+      std::free(slot.text);
   }
 
   [[nodiscard]] std::uint32_t find(const char* name) const {
@@ -94,7 +98,8 @@ class NameTable {
   void add(const char* name, std::uint32_t id) {
     Slot& slot = slots_[place(name)];
     char* text = strdup(name);
-    if (text == nullptr) return;
+    if (text == nullptr)
+      return;
     std::free(slot.text);
     slot = {name, text, id};
   }
@@ -142,14 +147,23 @@ class Encoder {
   /// Any record that CUPTI delivers. Other kinds than those that are recorded are ignored.
   void activity(const Api& api, const CUpti_Activity& record);
   /// `end` 0: unknown.
-  void launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid,
-              std::uint64_t start, std::uint64_t end, std::uint32_t module = 0,
-              std::uint32_t same = 0, wire::gpu::MadeBy made_by = {});
+  void launch(const Api& api,
+              std::uint32_t cbid,
+              std::uint32_t correlation,
+              std::uint32_t tid,
+              std::uint64_t start,
+              std::uint64_t end,
+              std::uint32_t module = 0,
+              std::uint32_t same = 0,
+              wire::gpu::MadeBy made_by = {});
   /// Details of the call that was written last.
   void details(std::uint32_t correlation, const CallDetails& details);
   /// The number of a module in a chain; the same for the same names.
   std::uint32_t module(std::uint32_t around, const char* name, const char* type, bool function);
-  void node(std::uint32_t tid, std::uint8_t type, std::uint64_t time_ns, std::uint64_t node,
+  void node(std::uint32_t tid,
+            std::uint8_t type,
+            std::uint64_t time_ns,
+            std::uint64_t node,
             std::uint64_t original);
   void loss(wire::gpu::LossKind kind, std::uint64_t count, const char* detail);
   void info(const char* key, const char* value);
@@ -175,8 +189,11 @@ class Encoder {
   std::uint32_t stream_id(std::uint32_t device, std::uint32_t context, std::uint32_t stream);
   void kernel(const CUpti_ActivityKernel9& record);
   template <typename Struct>
-  void copy(const Struct& record, wire::gpu::Type type, std::uint8_t kind,
-            std::uint8_t source_kind = 0, std::uint8_t destination_kind = 0);
+  void copy(const Struct& record,
+            wire::gpu::Type type,
+            std::uint8_t kind,
+            std::uint8_t source_kind = 0,
+            std::uint8_t destination_kind = 0);
   void graph(const CUpti_ActivityGraphTrace& record);
   void device(const CUpti_ActivityDevice4& record);
   void context(const CUpti_ActivityContext2& record, std::uint32_t version);

@@ -42,7 +42,8 @@ bool free_path(const char* folder, char* path, std::size_t size) {
       std::snprintf(path, size, "%s/%d.gpu", folder, static_cast<int>(getpid()));
     else
       std::snprintf(path, size, "%s/%d.%d.gpu", folder, static_cast<int>(getpid()), image);
-    if (access(path, F_OK) != 0) return true;
+    if (access(path, F_OK) != 0)
+      return true;
   }
   return false;
 }
@@ -75,7 +76,8 @@ void start() {
 // descriptor stays open.
 bool is_released(const char* lock) {
   const int file = open(lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (file < 0) return errno == ENOENT;
+  if (file < 0)
+    return errno == ENOENT;
   const bool is_free = flock(file, LOCK_EX | LOCK_NB) == 0;
   close(file);
   return is_free;
@@ -89,10 +91,12 @@ void* record_attached(void*) {
   rangescope::inject::given_settings = attach_settings;
   if (const char* folder = setting(wire::kDir); folder != nullptr) {
     char lock[4096];
-    std::snprintf(lock, sizeof lock, "%s/%s%d", folder, wire::kAttachLock,
-                  static_cast<int>(getpid()));
-    if (!is_released(lock)) trace_into(folder, true);
-    while (!is_released(lock)) usleep(kPoll_us);
+    std::snprintf(
+        lock, sizeof lock, "%s/%s%d", folder, wire::kAttachLock, static_cast<int>(getpid()));
+    if (!is_released(lock))
+      trace_into(folder, true);
+    while (!is_released(lock))
+      usleep(kPoll_us);
     cupti::end_trace();
     unlink(lock);
   }
@@ -103,9 +107,11 @@ void* record_attached(void*) {
 
 void start_chained() {
   const char* other = std::getenv(wire::kChainCuda);
-  if (other == nullptr || other[0] == '\0') return;
+  if (other == nullptr || other[0] == '\0')
+    return;
   void* library = dlopen(other, RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) return;
+  if (library == nullptr)
+    return;
   if (auto* initialize = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"));
       initialize != nullptr)
     initialize();
@@ -136,11 +142,13 @@ extern "C" __attribute__((visibility("default"))) void rangescope_attach(const c
   process_watch_forks();
   const std::uint32_t generation = process_generation();
   std::uint32_t previous = attached.load();
-  if (previous == generation || !attached.compare_exchange_strong(previous, generation)) return;
+  if (previous == generation || !attached.compare_exchange_strong(previous, generation))
+    return;
   std::size_t used = 0;
   while (settings[used] != '\0') {
     const std::size_t entry_bytes = std::strlen(settings + used) + 1;
-    if (used + entry_bytes >= sizeof attach_settings) break;
+    if (used + entry_bytes >= sizeof attach_settings)
+      break;
     std::memcpy(attach_settings + used, settings + used, entry_bytes);
     used += entry_bytes;
   }

@@ -43,24 +43,30 @@ void make_way(const void* caller) {
                                                                            : "the program");
 }
 
-CUptiResult CUPTIAPI subscribe_v1(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
+CUptiResult CUPTIAPI subscribe_v1(CUpti_SubscriberHandle* handle,
+                                  CUpti_CallbackFunc callback,
                                   void* user) {
   make_way(__builtin_return_address(0));
   return the_api->cuptiSubscribe(handle, callback, user);
 }
 
-CUptiResult CUPTIAPI subscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
-                                  void* user, CUpti_SubscriberParams* parameters) {
+CUptiResult CUPTIAPI subscribe_v2(CUpti_SubscriberHandle* handle,
+                                  CUpti_CallbackFunc callback,
+                                  void* user,
+                                  CUpti_SubscriberParams* parameters) {
   const auto* request = reinterpret_cast<const SubscriberParameters*>(parameters);
   const bool other_shares =
       request != nullptr && request->bytes >= sizeof *request && request->shared != 0;
-  if (!we_share || !other_shares) make_way(__builtin_return_address(0));
+  if (!we_share || !other_shares)
+    make_way(__builtin_return_address(0));
   return the_api->cuptiSubscribe_v2(handle, callback, user, parameters);
 }
 
 void* ours_for(const char* function) {
-  if (std::strcmp(function, "cuptiSubscribe") == 0) return reinterpret_cast<void*>(subscribe_v1);
-  if (std::strcmp(function, "cuptiSubscribe_v2") == 0) return reinterpret_cast<void*>(subscribe_v2);
+  if (std::strcmp(function, "cuptiSubscribe") == 0)
+    return reinterpret_cast<void*>(subscribe_v1);
+  if (std::strcmp(function, "cuptiSubscribe_v2") == 0)
+    return reinterpret_cast<void*>(subscribe_v2);
   return nullptr;
 }
 
@@ -73,7 +79,8 @@ bool write_slot(const Slot& slot, void* value) {
   const auto page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(slot.place) & ~(page_bytes - 1);
   void* const page = reinterpret_cast<void*>(begin);
-  if (mprotect(page, page_bytes, PROT_READ | PROT_WRITE) != 0) return false;
+  if (mprotect(page, page_bytes, PROT_READ | PROT_WRITE) != 0)
+    return false;
   __atomic_store_n(slot.place, value, __ATOMIC_RELEASE);
   if (begin >= slot.read_only.begin && begin + page_bytes <= slot.read_only.end)
     mprotect(page, page_bytes, PROT_READ);
@@ -140,21 +147,28 @@ int redirect_imports(dl_phdr_info* info, std::size_t, void*) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& header = info->dlpi_phdr[i];
     const std::uintptr_t begin = info->dlpi_addr + header.p_vaddr;
-    if (header.p_type == PT_DYNAMIC) dynamic = reinterpret_cast<const ElfW(Dyn)*>(begin);
-    if (header.p_type == PT_GNU_RELRO) read_only = {begin, begin + header.p_memsz};
+    if (header.p_type == PT_DYNAMIC)
+      dynamic = reinterpret_cast<const ElfW(Dyn)*>(begin);
+    if (header.p_type == PT_GNU_RELRO)
+      read_only = {begin, begin + header.p_memsz};
   }
-  if (dynamic == nullptr) return 0;
+  if (dynamic == nullptr)
+    return 0;
   const Imports imports = imports_of(*info, dynamic);
-  if (!imports.of_cupti || imports.symbols == nullptr) return 0;
+  if (!imports.of_cupti || imports.symbols == nullptr)
+    return 0;
   const auto redirect = [&](const ElfW(Rela) * relocations, std::size_t first, std::size_t bytes) {
     for (std::size_t i = first; relocations != nullptr && i < bytes / sizeof *relocations; ++i) {
-      if (!is_table_entry(relocations[i].r_info) || slot_count == kMostSlots) continue;
+      if (!is_table_entry(relocations[i].r_info) || slot_count == kMostSlots)
+        continue;
       const ElfW(Sym)& symbol = imports.symbols[ELF64_R_SYM(relocations[i].r_info)];
       void* const ours = ours_for(imports.names + symbol.st_name);
-      if (ours == nullptr) continue;
+      if (ours == nullptr)
+        continue;
       auto** const place = reinterpret_cast<void**>(info->dlpi_addr + relocations[i].r_offset);
       const Slot slot{place, *place, library_of(place), read_only};
-      if (write_slot(slot, ours)) slots[slot_count++] = slot;
+      if (write_slot(slot, ours))
+        slots[slot_count++] = slot;
     }
   };
   redirect(imports.calls, 0, imports.call_bytes);
@@ -168,7 +182,8 @@ void give_way(const Api& api, bool shared, void (*let_go)(const char* library)) 
   the_api = &api;
   we_share = shared;
   the_let_go = let_go;
-  if (slot_count == 0) dl_iterate_phdr(redirect_imports, nullptr);
+  if (slot_count == 0)
+    dl_iterate_phdr(redirect_imports, nullptr);
 }
 
 void keep_way() {
@@ -176,7 +191,8 @@ void keep_way() {
     --slot_count;
     const Slot& slot = slots[slot_count];
     const bool is_still_loaded = library_of(slot.place) == slot.library;
-    if (is_still_loaded) (void)write_slot(slot, slot.previous_value);
+    if (is_still_loaded)
+      (void)write_slot(slot, slot.previous_value);
   }
 }
 

@@ -22,14 +22,17 @@ class GpuStream {
 
   /// Creates `path`, which must not exist. At most `limit` bytes are written to it (0: no limit).
   /// False when the file cannot be made.
-  [[nodiscard]] bool open(const char* path, const wire::gpu::FileHeader& header,
+  [[nodiscard]] bool open(const char* path,
+                          const wire::gpu::FileHeader& header,
                           std::uint64_t limit);
   [[nodiscard]] bool is_open() const { return path_[0] != '\0'; }
 
   /// Appends a record whose header says its own size, or one with `extra` bytes behind it (padded,
   /// `words` set here).
   void put(const void* record, std::size_t bytes);
-  void put_with(wire::gpu::RecordHeader& head, std::size_t bytes, const void* extra,
+  void put_with(wire::gpu::RecordHeader& head,
+                std::size_t bytes,
+                const void* extra,
                 std::size_t extra_bytes);
   template <typename Record>
   void put(Record record) {

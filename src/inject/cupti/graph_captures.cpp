@@ -21,17 +21,20 @@ bool ends_capture(CUresult status) {
 }  // namespace
 
 bool GraphCaptures::observe(std::uint32_t cbid, const CUpti_CallbackData& call) {
-  if (std::find(std::begin(kCalls), std::end(kCalls), cbid) == std::end(kCalls)) return false;
+  if (std::find(std::begin(kCalls), std::end(kCalls), cbid) == std::end(kCalls))
+    return false;
   const bool ends = cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture ||
                     cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz;
   if (call.callbackSite == CUPTI_API_ENTER) {
-    if (!ends) count_.fetch_add(1);
+    if (!ends)
+      count_.fetch_add(1);
     return !ends;
   }
   const auto* result = static_cast<const CUresult*>(call.functionReturnValue);
   const CUresult status = result != nullptr ? *result : CUDA_SUCCESS;
   const bool has_ended = ends ? ends_capture(status) : status != CUDA_SUCCESS;
-  if (has_ended) decrement();
+  if (has_ended)
+    decrement();
   return false;
 }
 

@@ -8,8 +8,8 @@
 namespace rangescope::inject::cupti {
 namespace {
 
-bool refuse(const HostApi& api, const char* call, CUptiResult result, char* why,
-            std::size_t why_bytes) {
+bool refuse(
+    const HostApi& api, const char* call, CUptiResult result, char* why, std::size_t why_bytes) {
   std::snprintf(why, why_bytes, "%s: %s", call, api.api->text(result));
   return false;
 }
@@ -37,8 +37,10 @@ bool Bytes::resize(std::size_t size) {
 }
 
 bool Bytes::copy(const Bytes& other) {
-  if (size_ != other.size_ && !resize(other.size_)) return false;
-  if (size_ != 0) std::memcpy(data_, other.data_, size_);
+  if (size_ != other.size_ && !resize(other.size_))
+    return false;
+  if (size_ != 0)
+    std::memcpy(data_, other.data_, size_);
   return true;
 }
 
@@ -47,7 +49,10 @@ bool HostApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
   return RANGESCOPE_CUPTI_HOST(RANGESCOPE_CUPTI_NEED) true;
 }
 
-bool Host::open(const HostApi& api, const char* chip, const Bytes* availability, char* why,
+bool Host::open(const HostApi& api,
+                const char* chip,
+                const Bytes* availability,
+                char* why,
                 std::size_t why_bytes) {
   close();
   api_ = &api;
@@ -67,14 +72,18 @@ bool Host::open(const HostApi& api, const char* chip, const Bytes* availability,
 }
 
 void Host::close() {
-  if (object_ == nullptr) return;
+  if (object_ == nullptr)
+    return;
   CUpti_Profiler_Host_Deinitialize_Params params = {
       CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE};
   params.pHostObject = std::exchange(object_, nullptr);
   api_->cuptiProfilerHostDeinitialize(&params);
 }
 
-bool Host::add(const char* const* metrics, std::size_t count, bool* refused, char* why,
+bool Host::add(const char* const* metrics,
+               std::size_t count,
+               bool* refused,
+               char* why,
                std::size_t why_bytes) {
   const auto add_to = [&](const Host& host, const char* const* names, std::size_t number) {
     CUpti_Profiler_Host_ConfigAddMetrics_Params params = {
@@ -87,16 +96,19 @@ bool Host::add(const char* const* metrics, std::size_t count, bool* refused, cha
   // All in one call: metrics of different calls are scheduled separately and share no pass (28
   // passes instead of 9, CUDA 13.0).
   const CUptiResult result = add_to(*this, metrics, count);
-  if (result == CUPTI_SUCCESS) return true;
-  std::snprintf(why, why_bytes, "they cannot be counted in one configuration: %s",
-                api_->api->text(result));
+  if (result == CUPTI_SUCCESS)
+    return true;
+  std::snprintf(
+      why, why_bytes, "they cannot be counted in one configuration: %s", api_->api->text(result));
   // A failed call makes the object unusable (seen with CUDA 13.0): each metric gets its own.
   for (std::size_t i = count; i-- > 0;) {
     Host host_of_metric;
-    if (!host_of_metric.open(*api_, chip_, availability_, why, why_bytes)) return false;
+    if (!host_of_metric.open(*api_, chip_, availability_, why, why_bytes))
+      return false;
     const CUptiResult status = add_to(host_of_metric, metrics + i, 1);
     refused[i] = status != CUPTI_SUCCESS;
-    if (refused[i]) std::snprintf(why, why_bytes, "%s: %s", metrics[i], api_->api->text(status));
+    if (refused[i])
+      std::snprintf(why, why_bytes, "%s: %s", metrics[i], api_->api->text(status));
   }
   return false;
 }
@@ -109,8 +121,8 @@ bool Host::config(Bytes& image, std::size_t& passes, char* why, std::size_t why_
   if (result != CUPTI_SUCCESS)
     return refuse(*api_, "cuptiProfilerHostGetConfigImageSize", result, why, why_bytes);
   if (!image.resize(size.configImageSize)) {
-    std::snprintf(why, why_bytes, "no memory for a configuration of %zu bytes",
-                  size.configImageSize);
+    std::snprintf(
+        why, why_bytes, "no memory for a configuration of %zu bytes", size.configImageSize);
     return false;
   }
   CUpti_Profiler_Host_GetConfigImage_Params get = {
@@ -132,8 +144,11 @@ bool Host::config(Bytes& image, std::size_t& passes, char* why, std::size_t why_
   return true;
 }
 
-bool Host::evaluate(const Bytes& image, std::size_t index, const char* const* metrics,
-                    std::size_t count, double* values) {
+bool Host::evaluate(const Bytes& image,
+                    std::size_t index,
+                    const char* const* metrics,
+                    std::size_t count,
+                    double* values) {
   CUpti_Profiler_Host_EvaluateToGpuValues_Params params = {
       CUpti_Profiler_Host_EvaluateToGpuValues_Params_STRUCT_SIZE};
   params.pHostObject = object_;

@@ -65,19 +65,28 @@ class Host {
   ~Host() { close(); }
 
   /// `availability` is the counter availability image of a context, used until add(), or null.
-  [[nodiscard]] bool open(const HostApi& api, const char* chip, const Bytes* availability,
-                          char* why, std::size_t why_bytes);
+  [[nodiscard]] bool open(const HostApi& api,
+                          const char* chip,
+                          const Bytes* availability,
+                          char* why,
+                          std::size_t why_bytes);
   void close();
 
   /// Adds a set of metrics, once. On failure false, and `refused` marks the metrics that are
   /// refused individually; if none is, they cannot be counted in one configuration.
-  [[nodiscard]] bool add(const char* const* metrics, std::size_t count, bool* refused, char* why,
+  [[nodiscard]] bool add(const char* const* metrics,
+                         std::size_t count,
+                         bool* refused,
+                         char* why,
                          std::size_t why_bytes);
   [[nodiscard]] bool config(Bytes& image, std::size_t& passes, char* why, std::size_t why_bytes);
   /// Values of range `index` of a complete counter data image. A value that CUPTI cannot compute is
   /// NaN, never 0.
-  [[nodiscard]] bool evaluate(const Bytes& image, std::size_t index, const char* const* metrics,
-                              std::size_t count, double* values);
+  [[nodiscard]] bool evaluate(const Bytes& image,
+                              std::size_t index,
+                              const char* const* metrics,
+                              std::size_t count,
+                              double* values);
   [[nodiscard]] CUpti_Profiler_Host_Object* object() const { return object_; }
 
  private:

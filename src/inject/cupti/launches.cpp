@@ -11,7 +11,8 @@ void LaunchLog::hand_over(Chunk& chunk) {
   while (chunk.handed < written) {
     const NotedLaunch& launch = chunk.entries[chunk.handed++].launch;
     const CallDetails* details = nullptr;
-    if (launch.has_details) details = &chunk.entries[chunk.handed++].details;
+    if (launch.has_details)
+      details = &chunk.entries[chunk.handed++].details;
     sink_(context_, launch, details);
   }
 }
@@ -32,7 +33,8 @@ void LaunchLog::note(const NotedLaunch& launch, const CallDetails* details) {
     next = 0;
   }
   chunk->entries[next].launch = launch;
-  if (launch.has_details) chunk->entries[next + 1].details = *details;
+  if (launch.has_details)
+    chunk->entries[next + 1].details = *details;
   chunk->written.store(next + entries, std::memory_order_release);
 }
 
@@ -43,21 +45,26 @@ void LaunchLog::drain() {
 
 std::uint8_t* BufferPool::take() {
   const std::lock_guard<std::mutex> guard(lock_);
-  if (free_count_ > 0) return free_[--free_count_];
-  if (made_ == kMost) return nullptr;
+  if (free_count_ > 0)
+    return free_[--free_count_];
+  if (made_ == kMost)
+    return nullptr;
   // Populated, so that the launching thread has no page faults.
-  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
+  void* memory = mmap(
+      nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED)
+    return nullptr;
   ++made_;
   return static_cast<std::uint8_t*>(memory);
 }
 
 void BufferPool::give_back(std::uint8_t* buffer) {
-  if (buffer == nullptr) return;
+  if (buffer == nullptr)
+    return;
   std::memset(buffer, 0, kBytes);
   const std::lock_guard<std::mutex> guard(lock_);
-  if (free_count_ < kMost) free_[free_count_++] = buffer;
+  if (free_count_ < kMost)
+    free_[free_count_++] = buffer;
 }
 
 }  // namespace rangescope::inject::cupti

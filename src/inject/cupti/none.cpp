@@ -15,7 +15,8 @@ namespace gpu = rangescope::wire::gpu;
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   const char* folder = std::getenv(rangescope::wire::kDir);
-  if (folder == nullptr || folder[0] == '\0') return 1;
+  if (folder == nullptr || folder[0] == '\0')
+    return 1;
   char path[4096];
   std::snprintf(path, sizeof path, "%s/%d.gpu", folder, static_cast<int>(getpid()));
   timespec now{}, wall{};
@@ -37,7 +38,8 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
                   0,
                   sizeof kWhy - 1,
                   0},
-        kWhy, sizeof kWhy - 1);
+        kWhy,
+        sizeof kWhy - 1);
     stream.close();
   }
   return 1;

@@ -65,7 +65,8 @@ void free_thread_state(void* memory) {
 std::uint32_t find_or_add_target(Collector& c, const RangePath& path, bool start_end) {
   const Locked locked(c);
   for (std::uint32_t i = 0; i < c.target_count; ++i)
-    if (c.targets[i].path == path.hash) return i;
+    if (c.targets[i].path == path.hash)
+      return i;
   if (c.target_count == kMaxTargets) {
     ++c.beyond;
     return kNoTarget;
@@ -79,7 +80,8 @@ std::uint32_t find_or_add_target(Collector& c, const RangePath& path, bool start
 // The target's number, or kNoTarget. Takes the lock only for a path that this thread has not seen.
 std::uint32_t target_of(Collector& c, const RangePath& path, bool start_end) {
   CachedTarget& slot = thread_state()->cache[path.hash % 64];
-  if (slot.is_used && slot.path == path.hash) return slot.target;
+  if (slot.is_used && slot.path == path.hash)
+    return slot.target;
   const bool is_selected = start_end ? is_start_end_target(c.plan, path.domain, path.names[0])
                                      : is_target(c.plan, path.domain, path.names, path.depth);
   const std::uint32_t target = is_selected ? find_or_add_target(c, path, start_end) : kNoTarget;
@@ -91,7 +93,8 @@ std::uint32_t target_of(Collector& c, const RangePath& path, bool start_end) {
 // to one occurrence, and runs on the program's thread.
 void finish_kernel_session(Context& context) {
   const Work work = context.mux->next_work();
-  if (work.kind != Work::Kind::kStop) return;
+  if (work.kind != Work::Kind::kStop)
+    return;
   std::size_t pass = work.pass;
   Image* const images = context.images[work.target];
   if (!context.profiler.stop(images[context.profiler.configuration(pass)], work.discard)) {
@@ -122,10 +125,12 @@ void wait_until_armed(Collector& c, Context& context, std::uint32_t target) {
   constexpr std::int64_t kSlice = 100000000;
   const std::int64_t until = monotonic_ns() + kLimit;
   while (monotonic_ns() < until && !c.stop && !c.captures.any()) {
-    if (context.state != Context::State::kNew && context.state != Context::State::kReady) return;
+    if (context.state != Context::State::kNew && context.state != Context::State::kReady)
+      return;
     if (context.state == Context::State::kReady) {
       adopt(c, context, target);
-      if (!context.mux->should_wait(target)) return;
+      if (!context.mux->should_wait(target))
+        return;
     }
     pthread_cond_signal(&c.wake);
     wait_for(c.idle, c.lock, kSlice);
@@ -151,7 +156,8 @@ void wait_for_hardware(Collector& c, Context& context, std::uint32_t target) {
     pthread_cond_signal(&c.wake);
     wait_for(c.idle, c.lock, kSlice);
   }
-  if (waited() < 1000000) return;
+  if (waited() < 1000000)
+    return;
   ++context.before[target].waits;
   context.before[target].waited_ns += waited();
 }
@@ -170,7 +176,8 @@ Admission admit(Collector& c, CUcontext current, std::uint32_t target) {
   const Locked locked(c);
   Context* context = context_of(c, current);
   const bool due = c.targets[target].begun++ % c.plan.every == 0;
-  if (context == nullptr) return {};
+  if (context == nullptr)
+    return {};
   note_time(c.targets[target]);
   if (c.plan.wait && due)
     wait_until_armed(c, *context, target);
@@ -187,8 +194,10 @@ Admission admit(Collector& c, CUcontext current, std::uint32_t target) {
   admission.is_measured = context->mux->begin(target, due);
   const counters::Tally& tally = context->mux->tally(target);
   const bool begins_round = admission.is_measured && tally.passes == 0;
-  if (begins_round) context->first[target] = tally.occurrences - 1;
-  if (context->mux->next_work_is_due()) pthread_cond_signal(&c.wake);
+  if (begins_round)
+    context->first[target] = tally.occurrences - 1;
+  if (context->mux->next_work_is_due())
+    pthread_cond_signal(&c.wake);
   return admission;
 }
 
@@ -196,7 +205,8 @@ bool start_profiler(Collector& c, Context& context, bool kernels) {
   if (c.plan.pc) {
     const bool is_started = context.pc.start();
     const bool must_stop = c.declined.load() || c.captures.any();  // by another thread, just now
-    if (must_stop) (void)context.pc.stop();
+    if (must_stop)
+      (void)context.pc.stop();
     return is_started;
   }
   char name[24];
@@ -207,7 +217,8 @@ bool start_profiler(Collector& c, Context& context, bool kernels) {
 // False if the profiler refuses, which ends measuring in this context or of this configuration.
 bool begin_measuring(Collector& c, Context& context, bool kernels) {
   c.driver.cuCtxSynchronize();  // work that is still running would be counted
-  if (start_profiler(c, context, kernels)) return true;
+  if (start_profiler(c, context, kernels))
+    return true;
   const Locked locked(c);
   context.mux->abandon();
   if (kernels)
@@ -217,21 +228,26 @@ bool begin_measuring(Collector& c, Context& context, bool kernels) {
   return false;
 }
 
-void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, int level,
-                      std::uint64_t id) {
+void begin_occurrence(
+    Collector& c, std::uint32_t target, std::uint32_t domain, int level, std::uint64_t id) {
   ThreadState& thread = *thread_state();
-  if (thread.count == kMostActive || c.declined.load()) return;
+  if (thread.count == kMostActive || c.declined.load())
+    return;
   CUcontext current = nullptr;
-  if (c.driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr) return;
+  if (c.driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr)
+    return;
   const Admission admission = admit(c, current, target);
-  if (admission.context == nullptr) return;
+  if (admission.context == nullptr)
+    return;
   Context& context = *admission.context;
   Active active{&context, target, domain, level, id, 0, admission.is_measured, 0};
   const bool kernels = admission.kernels;
-  if (active.measured && !kernels) context.flush.run(c.driver, nullptr);
+  if (active.measured && !kernels)
+    context.flush.run(c.driver, nullptr);
   if (admission.is_recorded)
     active.recording = context.recorder.begin(active.measured && kernels, active.measured);
-  if (active.measured) active.measured = begin_measuring(c, context, kernels);
+  if (active.measured)
+    active.measured = begin_measuring(c, context, kernels);
   active.start_ns = monotonic_ns();
   thread.active[thread.count++] = active;
 }
@@ -239,8 +255,10 @@ void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, 
 // The range has settled and was traced a few times more. While another context's counters keep the
 // timeline paused, nothing is traced: then it counts as traced.
 bool is_traced_enough(const Collector& c, const Context& context, std::uint32_t target) {
-  if (c.plan.trace_first == 0) return false;
-  if (c.paused) return true;
+  if (c.plan.trace_first == 0)
+    return false;
+  if (c.paused)
+    return true;
   const std::uint32_t settling = c.plan.skip_first < 0 ? kSettledTraces : 0;
   return context.mux->tally(target).occurrences >= c.plan.trace_first + settling;
 }
@@ -256,7 +274,8 @@ void end_occurrence(Collector& c, std::size_t index) {
   const bool is_capturing = c.captures.any();
   if (active.measured && !is_capturing) {
     c.driver.cuCtxSynchronize();
-    if (!context.kernels) is_ended = c.plan.pc ? context.pc.stop() : context.profiler.pop();
+    if (!context.kernels)
+      is_ended = c.plan.pc ? context.pc.stop() : context.profiler.pop();
   }
   Signature signature;
   const bool recorded = active.recording != 0 && context.recorder.end(active.recording, signature);
@@ -269,14 +288,19 @@ void end_occurrence(Collector& c, std::size_t index) {
   Target& target = c.targets[active.target];
   if (recorded) {
     target.launches = signature.launches;
-    if (signature.graphs > 0) target.has_graphs = true;
+    if (signature.graphs > 0)
+      target.has_graphs = true;
   }
-  if (active.measured && is_capturing) context.mux->abandon();
+  if (active.measured && is_capturing)
+    context.mux->abandon();
   context.mux->end(active.target, active.measured, end_ns - active.start_ns, signature);
   // On graphs CUPTI would fail after seconds. The tally says why there are no values.
-  if (context.kernels && target.has_graphs) context.mux->drop(active.target);
-  if (active.measured && context.kernels && !is_capturing) finish_kernel_session(context);
-  if (is_traced_enough(c, context, active.target)) context.mux->trace_done();
+  if (context.kernels && target.has_graphs)
+    context.mux->drop(active.target);
+  if (active.measured && context.kernels && !is_capturing)
+    finish_kernel_session(context);
+  if (is_traced_enough(c, context, active.target))
+    context.mux->trace_done();
   pthread_cond_signal(&c.wake);
 }
 
@@ -285,14 +309,17 @@ class Visit {
  public:
   Visit() {
     Collector* running = running_collector();
-    if (running == nullptr) return;
+    if (running == nullptr)
+      return;
     ThreadState* thread = thread_state();
-    if (thread == nullptr || thread->inside) return;
+    if (thread == nullptr || thread->inside)
+      return;
     thread->inside = true;
     collector = running;
   }
   ~Visit() {
-    if (collector != nullptr) tl_state->inside = false;
+    if (collector != nullptr)
+      tl_state->inside = false;
   }
   Visit& operator=(Visit&&) = delete;
 
@@ -305,13 +332,16 @@ void on_push(const Event& event, int level) {
   if (visit.collector == nullptr || !path_of_push(event, visit.collector->plan.by_payload, path))
     return;
   const std::uint32_t target = target_of(*visit.collector, path, false);
-  if (target != kNoTarget) begin_occurrence(*visit.collector, target, event.domain, level, 0);
+  if (target != kNoTarget)
+    begin_occurrence(*visit.collector, target, event.domain, level, 0);
 }
 
 void on_pop(std::uint32_t domain, int level) {
-  if (tl_state == nullptr || tl_state->count == 0) return;
+  if (tl_state == nullptr || tl_state->count == 0)
+    return;
   const Visit visit;
-  if (visit.collector == nullptr) return;
+  if (visit.collector == nullptr)
+    return;
   for (std::size_t i = tl_state->count; i-- > 0;) {
     const Active& active = tl_state->active[i];
     if (active.id == 0 && active.domain == domain && active.level == level)
@@ -321,19 +351,24 @@ void on_pop(std::uint32_t domain, int level) {
 
 void on_start(const Event& event, std::uint64_t id) {
   const Visit visit;
-  if (visit.collector == nullptr || id == 0) return;
+  if (visit.collector == nullptr || id == 0)
+    return;
   RangePath path;
   path_of_start(event, visit.collector->plan.by_payload, path);
   const std::uint32_t target = target_of(*visit.collector, path, true);
-  if (target != kNoTarget) begin_occurrence(*visit.collector, target, event.domain, 0, id);
+  if (target != kNoTarget)
+    begin_occurrence(*visit.collector, target, event.domain, 0, id);
 }
 
 void on_end(std::uint64_t id) {
-  if (tl_state == nullptr || tl_state->count == 0 || id == 0) return;
+  if (tl_state == nullptr || tl_state->count == 0 || id == 0)
+    return;
   const Visit visit;
-  if (visit.collector == nullptr) return;
+  if (visit.collector == nullptr)
+    return;
   for (std::size_t i = tl_state->count; i-- > 0;) {
-    if (tl_state->active[i].id == id) return end_occurrence(*visit.collector, i);
+    if (tl_state->active[i].id == id)
+      return end_occurrence(*visit.collector, i);
   }
 }
 
@@ -341,9 +376,11 @@ constexpr RangeObserver kObserver = {on_push, on_pop, on_start, on_end};
 
 // Sampling calls this while the context is being created, before it is the current one.
 bool device_of(Collector& c, CUcontext context, CUdevice& device) {
-  if (!c.plan.pc) return c.driver.cuCtxGetDevice(&device) == CUDA_SUCCESS;
+  if (!c.plan.pc)
+    return c.driver.cuCtxGetDevice(&device) == CUDA_SUCCESS;
   std::uint32_t number = 0;
-  if (c.pc.cuptiGetDeviceId(context, &number) != CUPTI_SUCCESS) return false;
+  if (c.pc.cuptiGetDeviceId(context, &number) != CUPTI_SUCCESS)
+    return false;
   device = static_cast<CUdevice>(number);
   return true;
 }
@@ -360,7 +397,8 @@ Context* context_of(Collector& c, CUcontext current) {
     return nullptr;
   }
   Context& added = c.contexts[c.context_count];
-  if (!device_of(c, current, added.device)) return nullptr;
+  if (!device_of(c, current, added.device))
+    return nullptr;
   ++c.context_count;
   added.context = current;
   pthread_cond_signal(&c.wake);  // the worker sets it up

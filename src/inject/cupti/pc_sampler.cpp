@@ -53,25 +53,30 @@ pthread_mutex_t modules_lock = PTHREAD_MUTEX_INITIALIZER;
 bool has_lines(const void* code, std::size_t bytes) {
   const auto* file = static_cast<const unsigned char*>(code);
   Elf64_Ehdr head;
-  if (code == nullptr || bytes < sizeof head) return false;
+  if (code == nullptr || bytes < sizeof head)
+    return false;
   std::memcpy(&head, file, sizeof head);
   if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_shentsize != sizeof(Elf64_Shdr))
     return false;
   const auto read_section = [&](std::size_t i, Elf64_Shdr& out) {
     const std::size_t offset = head.e_shoff + i * sizeof out;
-    if (head.e_shoff > bytes || offset > bytes - sizeof out) return false;
+    if (head.e_shoff > bytes || offset > bytes - sizeof out)
+      return false;
     std::memcpy(&out, file + offset, sizeof out);
     return true;
   };
   Elf64_Shdr names;
-  if (!read_section(head.e_shstrndx, names)) return false;
-  if (names.sh_offset > bytes || names.sh_size > bytes - names.sh_offset) return false;
+  if (!read_section(head.e_shstrndx, names))
+    return false;
+  if (names.sh_offset > bytes || names.sh_size > bytes - names.sh_offset)
+    return false;
   constexpr char kLines[] = ".debug_line";
   Elf64_Shdr section;
   for (std::size_t i = 0; i < head.e_shnum && read_section(i, section); ++i) {
     const bool has_room =
         section.sh_name < names.sh_size && names.sh_size - section.sh_name >= sizeof kLines;
-    if (!has_room) continue;
+    if (!has_room)
+      continue;
     if (std::memcmp(file + names.sh_offset + section.sh_name, kLines, sizeof kLines) == 0)
       return true;
   }
@@ -87,10 +92,12 @@ const Module* module_of(const PcApi& api, std::uint64_t crc) {
     Module& module = modules[i];
     if (!module.has_crc) {
       CUpti_GetCubinCrcParams params = {CUpti_GetCubinCrcParamsSize, module.bytes, module.code, 0};
-      if (api.cuptiGetCubinCrc(&params) == CUPTI_SUCCESS) module.crc = params.cubinCrc;
+      if (api.cuptiGetCubinCrc(&params) == CUPTI_SUCCESS)
+        module.crc = params.cubinCrc;
       module.has_crc = true;
     }
-    if (module.crc == crc) return &module;
+    if (module.crc == crc)
+      return &module;
   }
   return nullptr;
 }
@@ -102,7 +109,8 @@ struct Line {
 
 void find_line(const PcApi& api, const CUpti_PCSamplingPCData& pc, Line& line) {
   const Module* module = module_of(api, pc.cubinCrc);
-  if (module == nullptr) return;
+  if (module == nullptr)
+    return;
   CUpti_GetSassToSourceCorrelationParams params = {};
   params.size = CUpti_GetSassToSourceCorrelationParamsSize;
   params.cubin = module->code;
@@ -129,7 +137,8 @@ std::uint32_t text_of(PcDefined& defined, Encoder& encoder, const char* text) {
   const PcDefined::Text key{
       {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)}};
   std::uint32_t id = defined.texts.find(key);
-  if (id != 0) return id;
+  if (id != 0)
+    return id;
   id = encoder.text_id(text, bytes);
   defined.texts.add(key, id);
   return id;
@@ -159,7 +168,8 @@ bool PcApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
   char name[32];
   if (cupti.version < kFirstVersion) {
     std::snprintf(
-        why, why_bytes,
+        why,
+        why_bytes,
         "no program-counter samples: CUPTI %s does not name the kernel of a sample; take that of "
         "CUDA 12.4 or newer (RANGESCOPE_CUPTI)",
         version_name(cupti.version, name, sizeof name));
@@ -167,16 +177,19 @@ bool PcApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
   }
   if (driver < kFirstDriver) {
     std::snprintf(
-        why, why_bytes,
+        why,
+        why_bytes,
         "no samples of the program counter: the driver is of CUDA %d.%d, and that takes 12.9",
-        driver / 1000, driver % 1000 / 10);
+        driver / 1000,
+        driver % 1000 / 10);
     return false;
   }
   return RANGESCOPE_CUPTI_PC(RANGESCOPE_CUPTI_NEED) true;
 }
 
 void keep_module(const CUpti_ModuleResourceData& module) {
-  if (!has_lines(module.pCubin, module.cubinSize)) return;
+  if (!has_lines(module.pCubin, module.cubinSize))
+    return;
   pthread_mutex_lock(&modules_lock);
   if (module_count < kMostModules && module_bytes + module.cubinSize <= kMostModuleBytes) {
     if (void* copy = std::malloc(module.cubinSize); copy != nullptr) {
@@ -189,14 +202,16 @@ void keep_module(const CUpti_ModuleResourceData& module) {
 }
 
 bool PcSampler::check(CUptiResult result, const char* call) {
-  if (result == CUPTI_SUCCESS) return true;
-  std::snprintf(error_, sizeof error_, "%s: %s%s", call, api_->api->text(result),
-                advice_of(result));
+  if (result == CUPTI_SUCCESS)
+    return true;
+  std::snprintf(
+      error_, sizeof error_, "%s: %s%s", call, api_->api->text(result), advice_of(result));
   return false;
 }
 
 void PcSampler::define_reason(std::uint32_t id, const char* name) {
-  if (id >= std::size(defined_->reasons) || defined_->reasons[id]) return;
+  if (id >= std::size(defined_->reasons) || defined_->reasons[id])
+    return;
   defined_->reasons[id] = true;
   const auto length = static_cast<std::uint32_t>(std::strlen(name));
   const wire::gpu::Name definition{wire::gpu::head(wired::Type::kReason, id), length, 0};
@@ -210,11 +225,13 @@ bool PcSampler::find_reasons() {
   number.numStallReasons = &count;
   if (!check(api_->cuptiPCSamplingGetNumStallReasons(&number), "cuptiPCSamplingGetNumStallReasons"))
     return false;
-  if (count > kMostReasons) count = kMostReasons;
+  if (count > kMostReasons)
+    count = kMostReasons;
   static char text[kMostReasons][CUPTI_STALL_REASON_STRING_SIZE];  // of the worker
   char* names[kMostReasons];
   std::uint32_t ids[kMostReasons] = {};
-  for (std::size_t i = 0; i < count; ++i) names[i] = text[i];
+  for (std::size_t i = 0; i < count; ++i)
+    names[i] = text[i];
   auto get = for_context<CUpti_PCSamplingGetStallReasonsParams>(
       CUpti_PCSamplingGetStallReasonsParamsSize, context_);
   get.numStallReasons = count;
@@ -228,7 +245,8 @@ bool PcSampler::find_reasons() {
     constexpr std::size_t kSuffix = sizeof kSecondCounter - 1;
     const bool is_second_counter =
         bytes > kSuffix && std::strcmp(names[i] + bytes - kSuffix, kSecondCounter) == 0;
-    if (is_second_counter || std::strncmp(names[i], kReason, sizeof kReason - 1) != 0) continue;
+    if (is_second_counter || std::strncmp(names[i], kReason, sizeof kReason - 1) != 0)
+      continue;
     reasons_[reason_count_++] = ids[i];
     define_reason(ids[i], names[i] + sizeof kReason - 1);
   }
@@ -239,7 +257,8 @@ bool PcSampler::find_reasons() {
 
 bool PcSampler::make_buffer(CUpti_PCSamplingData& data, Bytes& room, std::size_t pcs) const {
   const std::size_t reasons = reason_count_ * sizeof(CUpti_PCSamplingStallReason);
-  if (!room.resize(pcs * (sizeof(CUpti_PCSamplingPCData) + reasons))) return false;
+  if (!room.resize(pcs * (sizeof(CUpti_PCSamplingPCData) + reasons)))
+    return false;
   data = {};
   data.size = sizeof data;
   data.collectNumPcs = pcs;
@@ -285,12 +304,15 @@ bool PcSampler::configure() {
 bool PcSampler::enable(const PcApi& api, PcDefined& defined, CUcontext context) {
   api_ = &api;
   defined_ = &defined;
-  if (hardware_bytes_ == 0) hardware_bytes_ = kSmallestHardwareBuffer;
+  if (hardware_bytes_ == 0)
+    hardware_bytes_ = kSmallestHardwareBuffer;
   auto params =
       for_context<CUpti_PCSamplingEnableParams>(CUpti_PCSamplingEnableParamsSize, context);
-  if (!check(api.cuptiPCSamplingEnable(&params), "cuptiPCSamplingEnable")) return false;
+  if (!check(api.cuptiPCSamplingEnable(&params), "cuptiPCSamplingEnable"))
+    return false;
   context_ = context;
-  if (find_reasons() && configure()) return true;
+  if (find_reasons() && configure())
+    return true;
   disable();
   return false;
 }
@@ -299,12 +321,14 @@ bool PcSampler::start() {
   note_slow(false);
   auto params = for_context<CUpti_PCSamplingStartParams>(CUpti_PCSamplingStartParamsSize, context_);
   started_ = check(api_->cuptiPCSamplingStart(&params), "cuptiPCSamplingStart");
-  if (!started_) note_slow(true);
+  if (!started_)
+    note_slow(true);
   return started_;
 }
 
 bool PcSampler::stop() {
-  if (!started_.exchange(false)) return true;
+  if (!started_.exchange(false))
+    return true;
   auto params = for_context<CUpti_PCSamplingStopParams>(CUpti_PCSamplingStopParamsSize, context_);
   const bool is_stopped = check(api_->cuptiPCSamplingStop(&params), "cuptiPCSamplingStop");
   note_slow(true);
@@ -333,7 +357,8 @@ void PcSampler::write(const CUpti_PCSamplingPCData& pc) {
       place.head = wire::gpu::head(wired::Type::kPlace, samples.place);
       place.offset = pc.pcOffset;
       place.function = text_of(*defined_, encoder, pc.functionName);
-      if (line.number > 0) place.file = text_of(*defined_, encoder, line.file);
+      if (line.number > 0)
+        place.file = text_of(*defined_, encoder, line.file);
       place.line = line.number;
       stream.put(place);
     }
@@ -353,15 +378,18 @@ bool PcSampler::fetch(std::uint32_t target) {
     const bool is_full = result == CUPTI_ERROR_OUT_OF_MEMORY && ours_.hardwareBufferFull != 0;
     if (is_full) {
       window.head.small = 1;
-      if (hardware_bytes_ < kLargestHardwareBuffer) hardware_bytes_ *= 4;  // for the next time
+      if (hardware_bytes_ < kLargestHardwareBuffer)
+        hardware_bytes_ *= 4;  // for the next time
       break;
     }
-    if (!check(result, "cuptiPCSamplingGetData")) return false;
+    if (!check(result, "cuptiPCSamplingGetData"))
+      return false;
     window.samples += ours_.totalSamples;
     window.dropped += ours_.droppedSamples;
     for (std::size_t i = 0; i < ours_.totalNumPcs; ++i) {
       const CUpti_PCSamplingPCData& pc = ours_.pPcData[i];
-      if (pc.functionName != nullptr && pc.stallReasonCount > 0) write(pc);
+      if (pc.functionName != nullptr && pc.stallReasonCount > 0)
+        write(pc);
     }
   } while (ours_.totalNumPcs > 0);
   with_stream([&](Encoder&, GpuStream& stream) {
@@ -372,7 +400,8 @@ bool PcSampler::fetch(std::uint32_t target) {
 }
 
 void PcSampler::disable() {
-  if (!enabled()) return;
+  if (!enabled())
+    return;
   (void)stop();
   auto params =
       for_context<CUpti_PCSamplingDisableParams>(CUpti_PCSamplingDisableParamsSize, context_);

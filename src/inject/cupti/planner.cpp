@@ -19,9 +19,12 @@ bool g_open = false;
 char g_version[32];
 
 int open(char* why, std::size_t why_bytes) {
-  if (g_open) return 0;
-  if (g_api.library == nullptr && !load(g_api, why, why_bytes)) return -1;
-  if (!g_host.load(g_api, why, why_bytes)) return -1;
+  if (g_open)
+    return 0;
+  if (g_api.library == nullptr && !load(g_api, why, why_bytes))
+    return -1;
+  if (!g_host.load(g_api, why, why_bytes))
+    return -1;
   version_name(g_api.version, g_version, sizeof g_version);
   g_open = true;
   return 0;
@@ -35,7 +38,8 @@ const char* library_version() {
 }
 
 int chips(planner::EmitName emit, void* context, char* why, std::size_t why_bytes) {
-  if (open(why, why_bytes) != 0) return -1;
+  if (open(why, why_bytes) != 0)
+    return -1;
   CUpti_Profiler_Host_GetSupportedChips_Params params = {
       CUpti_Profiler_Host_GetSupportedChips_Params_STRUCT_SIZE};
   const CUptiResult result = g_host.cuptiProfilerHostGetSupportedChips(&params);
@@ -43,15 +47,22 @@ int chips(planner::EmitName emit, void* context, char* why, std::size_t why_byte
     std::snprintf(why, why_bytes, "cuptiProfilerHostGetSupportedChips: %s", g_api.text(result));
     return -1;
   }
-  for (std::size_t i = 0; i < params.numChips; ++i) emit(context, params.ppChipNames[i]);
+  for (std::size_t i = 0; i < params.numChips; ++i)
+    emit(context, params.ppChipNames[i]);
   return 0;
 }
 
-int metrics(const char* chip, planner::MetricKind kind, planner::EmitName emit, void* context,
-            char* why, std::size_t why_bytes) {
-  if (open(why, why_bytes) != 0) return -1;
+int metrics(const char* chip,
+            planner::MetricKind kind,
+            planner::EmitName emit,
+            void* context,
+            char* why,
+            std::size_t why_bytes) {
+  if (open(why, why_bytes) != 0)
+    return -1;
   Host host;
-  if (!host.open(g_host, chip, nullptr, why, why_bytes)) return -1;
+  if (!host.open(g_host, chip, nullptr, why, why_bytes))
+    return -1;
   CUpti_Profiler_Host_GetBaseMetrics_Params params = {
       CUpti_Profiler_Host_GetBaseMetrics_Params_STRUCT_SIZE};
   params.pHostObject = host.object();
@@ -61,16 +72,24 @@ int metrics(const char* chip, planner::MetricKind kind, planner::EmitName emit, 
     std::snprintf(why, why_bytes, "cuptiProfilerHostGetBaseMetrics: %s", g_api.text(result));
     return -1;
   }
-  for (std::size_t i = 0; i < params.numMetrics; ++i) emit(context, params.ppMetricNames[i]);
+  for (std::size_t i = 0; i < params.numMetrics; ++i)
+    emit(context, params.ppMetricNames[i]);
   return 0;
 }
 
-int describe(const char* chip, const char* metric, planner::EmitName description,
-             planner::EmitName hardware, planner::EmitName dimension, void* context, char* why,
+int describe(const char* chip,
+             const char* metric,
+             planner::EmitName description,
+             planner::EmitName hardware,
+             planner::EmitName dimension,
+             void* context,
+             char* why,
              std::size_t why_bytes) {
-  if (open(why, why_bytes) != 0) return -1;
+  if (open(why, why_bytes) != 0)
+    return -1;
   Host host;
-  if (!host.open(g_host, chip, nullptr, why, why_bytes)) return -1;
+  if (!host.open(g_host, chip, nullptr, why, why_bytes))
+    return -1;
   CUpti_Profiler_Host_GetMetricProperties_Params params = {
       CUpti_Profiler_Host_GetMetricProperties_Params_STRUCT_SIZE};
   params.pHostObject = host.object();
@@ -86,12 +105,19 @@ int describe(const char* chip, const char* metric, planner::EmitName description
   return 0;
 }
 
-int passes(const char* chip, const char* const* names, std::size_t count, std::size_t* number,
-           std::size_t* refused, char* why, std::size_t why_bytes) {
-  if (open(why, why_bytes) != 0) return -1;
+int passes(const char* chip,
+           const char* const* names,
+           std::size_t count,
+           std::size_t* number,
+           std::size_t* refused,
+           char* why,
+           std::size_t why_bytes) {
+  if (open(why, why_bytes) != 0)
+    return -1;
   Host host;
   Bytes image;
-  if (!host.open(g_host, chip, nullptr, why, why_bytes)) return -1;
+  if (!host.open(g_host, chip, nullptr, why, why_bytes))
+    return -1;
   bool is_refused[counters::kMaxMetrics] = {};
   if (count > counters::kMaxMetrics) {
     std::snprintf(why, why_bytes, "too many metrics");

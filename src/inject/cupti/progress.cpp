@@ -55,21 +55,28 @@ bool read_images(std::FILE* file, Item& item) {
   for (std::size_t k = 0; k < counters::kMaxConfigurations; ++k) {
     const std::uint64_t bytes = item.target.images[k].bytes;
     Bytes& image = item.images[k];
-    if (bytes > kMostImage || !image.resize(bytes)) return false;
-    if (std::fread(image.data(), 1, bytes, file) != bytes) return false;
+    if (bytes > kMostImage || !image.resize(bytes))
+      return false;
+    if (std::fread(image.data(), 1, bytes, file) != bytes)
+      return false;
   }
   return true;
 }
 
 bool read_items(std::FILE* file, SavedProgress& saved) {
   char line[128];
-  if (std::fgets(line, sizeof line, file) == nullptr) return true;  // the first run: empty
-  if (std::strncmp(line, wire::kProgressHead, sizeof wire::kProgressHead - 1) != 0) return false;
+  if (std::fgets(line, sizeof line, file) == nullptr)
+    return true;  // the first run: empty
+  if (std::strncmp(line, wire::kProgressHead, sizeof wire::kProgressHead - 1) != 0)
+    return false;
   while (saved.count < counters::kMaxTargets) {
     Item& item = saved.items[saved.count];
-    if (std::fread(&item.target, sizeof item.target, 1, file) != 1) return std::feof(file) != 0;
-    if (item.target.progress.ranges > counters::kMaxRanges) return false;
-    if (!read_images(file, item)) return false;
+    if (std::fread(&item.target, sizeof item.target, 1, file) != 1)
+      return std::feof(file) != 0;
+    if (item.target.progress.ranges > counters::kMaxRanges)
+      return false;
+    if (!read_images(file, item))
+      return false;
     item.target.adopted = 0;
     ++saved.count;
   }
@@ -85,12 +92,13 @@ std::uint32_t index_of(const Collector& c, const Context& context) {
 bool load_progress(Collector& c, char* why, std::size_t why_bytes) {
   const int file = ::open(c.plan.resume, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0) {
-    std::snprintf(why, why_bytes,
-                  "no hardware counters: the file of unfinished rounds cannot be opened");
+    std::snprintf(
+        why, why_bytes, "no hardware counters: the file of unfinished rounds cannot be opened");
     return false;
   }
   if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
-    std::snprintf(why, why_bytes,
+    std::snprintf(why,
+                  why_bytes,
                   "no hardware counters in this process: another process of the program collects "
                   "them, and passes can be spread over runs for one process only");
     ::close(file);
@@ -99,9 +107,11 @@ bool load_progress(Collector& c, char* why, std::size_t why_bytes) {
   void* memory = std::calloc(1, sizeof(SavedProgress));
   std::FILE* stream = ::fdopen(::dup(file), "rb");
   c.saved = static_cast<SavedProgress*>(memory);  // all zeros is a valid object
-  if (memory != nullptr) c.saved->file = file;
+  if (memory != nullptr)
+    c.saved->file = file;
   const bool is_read = memory != nullptr && stream != nullptr && read_items(stream, *c.saved);
-  if (stream != nullptr) std::fclose(stream);
+  if (stream != nullptr)
+    std::fclose(stream);
   if (!is_read)
     std::snprintf(why, why_bytes, "no hardware counters: the file of unfinished rounds is damaged");
   return is_read;
@@ -109,28 +119,35 @@ bool load_progress(Collector& c, char* why, std::size_t why_bytes) {
 
 namespace {
 
-bool is_of(const SavedTarget& saved, const Collector& c, const Context& context,
+bool is_of(const SavedTarget& saved,
+           const Collector& c,
+           const Context& context,
            std::uint32_t target) {
-  if (saved.path != c.targets[target].path || saved.context != index_of(c, context)) return false;
+  if (saved.path != c.targets[target].path || saved.context != index_of(c, context))
+    return false;
   return saved.device == context.device && (saved.kernels != 0) == context.kernels;
 }
 
 }  // namespace
 
 void adopt(Collector& c, Context& context, std::uint32_t target) {
-  if (c.saved == nullptr) return;
+  if (c.saved == nullptr)
+    return;
   for (std::uint32_t i = 0; i < c.saved->count; ++i) {
     Item& item = c.saved->items[i];
     SavedTarget& saved = item.target;
-    if (saved.adopted != 0 || !is_of(saved, c, context, target)) continue;
+    if (saved.adopted != 0 || !is_of(saved, c, context, target))
+      continue;
     saved.adopted = 1;
     c.targets[target].launches = saved.launches;
     context.first[target] = saved.first;
     if (context.profiler.give_up_all(saved.given_up))
       context.mux->restart(static_cast<std::uint32_t>(context.profiler.passes()));
-    if (context.profiler.given_up() != saved.given_up) return;
+    if (context.profiler.given_up() != saved.given_up)
+      return;
     context.mux->go_on(target, saved.progress);
-    if (saved.progress.pass == 0) return;
+    if (saved.progress.pass == 0)
+      return;
     for (std::size_t k = 0; k < counters::kMaxConfigurations; ++k) {
       Image& image = context.images[target][k];
       image.data = static_cast<Bytes&&>(item.images[k]);
@@ -168,7 +185,8 @@ class ProgressFile {
     std::fwrite(&saved, sizeof saved, 1, out_);
     for (std::size_t k = 0; k < counters::kMaxConfigurations; ++k) {
       const std::size_t bytes = saved.images[k].bytes;
-      if (bytes > 0) std::fwrite(images[k].data.data(), 1, bytes, out_);
+      if (bytes > 0)
+        std::fwrite(images[k].data.data(), 1, bytes, out_);
     }
   }
 
@@ -177,7 +195,8 @@ class ProgressFile {
     count(item.target.progress, 0);
     std::fwrite(&item.target, sizeof item.target, 1, out_);
     for (const Bytes& image : item.images) {
-      if (image.size() > 0) std::fwrite(image.data(), 1, image.size(), out_);
+      if (image.size() > 0)
+        std::fwrite(image.data(), 1, image.size(), out_);
     }
   }
 
@@ -192,13 +211,17 @@ class ProgressFile {
 
  private:
   void count(const Multiplexer::Progress& progress, std::size_t passes) {
-    if (progress.rounds < rounds_) ++lacking_;
+    if (progress.rounds < rounds_)
+      ++lacking_;
     done_ += progress.rounds * passes + progress.pass * progress.ranges;
   }
 
   /// The same number of bytes each time.
   void write_head() {
-    std::fprintf(out_, "%s%-10u %-20llu\n", wire::kProgressHead, lacking_,
+    std::fprintf(out_,
+                 "%s%-10u %-20llu\n",
+                 wire::kProgressHead,
+                 lacking_,
                  static_cast<unsigned long long>(done_));
   }
 
@@ -216,14 +239,17 @@ bool was_counted(const Context& context, std::uint32_t target) {
 // profiler was ready.
 bool has_progress(const Collector& c, std::uint32_t target) {
   for (std::size_t k = 0; k < c.context_count; ++k)
-    if (was_counted(c.contexts[k], target)) return true;
+    if (was_counted(c.contexts[k], target))
+      return true;
   for (std::uint32_t k = 0; k < c.saved->count; ++k)
-    if (c.saved->items[k].target.path == c.targets[target].path) return true;
+    if (c.saved->items[k].target.path == c.targets[target].path)
+      return true;
   return false;
 }
 
 std::FILE* open_emptied(int file) {
-  if (::ftruncate(file, 0) != 0 || ::lseek(file, 0, SEEK_SET) != 0) return nullptr;
+  if (::ftruncate(file, 0) != 0 || ::lseek(file, 0, SEEK_SET) != 0)
+    return nullptr;
   return ::fdopen(::dup(file), "wb");
 }
 
@@ -232,21 +258,27 @@ std::FILE* open_emptied(int file) {
 void save_progress(Collector& c) {
   constexpr const char* kNotSaved =
       "the rounds that are unfinished could not be kept for the next run";
-  if (c.saved == nullptr) return;
+  if (c.saved == nullptr)
+    return;
   std::FILE* out = open_emptied(c.saved->file);
-  if (out == nullptr) return tell_loss(kNotSaved);
+  if (out == nullptr)
+    return tell_loss(kNotSaved);
   ProgressFile file(out, c.plan.rounds);
   for (std::size_t k = 0; k < c.context_count; ++k) {
     for (std::uint32_t i = 0; i < c.target_count; ++i)
-      if (was_counted(c.contexts[k], i)) file.write_target(c, c.contexts[k], i);
+      if (was_counted(c.contexts[k], i))
+        file.write_target(c, c.contexts[k], i);
   }
   for (std::uint32_t i = 0; i < c.target_count; ++i)
-    if (!has_progress(c, i)) file.count_unmeasured();
+    if (!has_progress(c, i))
+      file.count_unmeasured();
   for (std::uint32_t i = 0; i < c.saved->count; ++i) {
     const Item& item = c.saved->items[i];
-    if (item.target.adopted == 0) file.write_unchanged(item);
+    if (item.target.adopted == 0)
+      file.write_unchanged(item);
   }
-  if (!file.finish()) tell_loss(kNotSaved);
+  if (!file.finish())
+    tell_loss(kNotSaved);
 }
 
 }  // namespace rangescope::inject::cupti

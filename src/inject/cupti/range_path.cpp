@@ -30,13 +30,14 @@ bool is_integer(const Payload& payload) {
   }
 }
 
-void add(RangePath& path, const char* text, std::size_t bytes, const Payload& payload,
-         bool by_payload) {
+void add(
+    RangePath& path, const char* text, std::size_t bytes, const Payload& payload, bool by_payload) {
   const bool uses_payload = by_payload && is_integer(payload);
   path.payloads[path.depth] = uses_payload ? payload : Payload{};
   path.names[path.depth++] = {text, bytes};
   path.hash = hash_bytes(path.hash, text, bytes);
-  if (!uses_payload) return;
+  if (!uses_payload)
+    return;
   const auto* value = reinterpret_cast<const char*>(&payload.bits);
   path.hash = hash_bytes(path.hash, value, sizeof payload.bits);
 }
@@ -49,8 +50,10 @@ bool path_of_push(const Event& event, bool by_payload, RangePath& path) {
   const OpenRange* open = open_ranges(count);
   // The topmost entry is the range that is being opened: it has no name yet.
   for (std::size_t i = 0; i + 1 < count; ++i) {
-    if (open[i].domain != event.domain || open[i].gone) continue;
-    if (path.depth + 1 >= RangePath::kDeepest) return false;
+    if (open[i].domain != event.domain || open[i].gone)
+      continue;
+    if (path.depth + 1 >= RangePath::kDeepest)
+      return false;
     add(path, open[i].name, open[i].name_bytes, open[i].payload, by_payload);
   }
   add(path, event.name.text, event.name.bytes, event.payload, by_payload);
@@ -67,7 +70,8 @@ std::size_t shown_name(const RangePath& path, std::size_t index, char* text, std
   const std::size_t bytes = name.bytes < capacity ? name.bytes : capacity;
   std::memcpy(text, name.text, bytes);
   const Payload& payload = path.payloads[index];
-  if (payload.type == 0) return bytes;
+  if (payload.type == 0)
+    return bytes;
   char suffix[32];
   const bool is_signed =
       payload.type == NVTX_PAYLOAD_TYPE_INT64 || payload.type == NVTX_PAYLOAD_TYPE_INT32;
@@ -76,7 +80,8 @@ std::size_t shown_name(const RangePath& path, std::size_t index, char* text, std
   else
     std::snprintf(suffix, sizeof suffix, " [%llu]", static_cast<unsigned long long>(payload.bits));
   const std::size_t suffix_bytes = std::strlen(suffix);
-  if (bytes + suffix_bytes > capacity) return bytes;
+  if (bytes + suffix_bytes > capacity)
+    return bytes;
   std::memcpy(text + bytes, suffix, suffix_bytes);
   return bytes + suffix_bytes;
 }

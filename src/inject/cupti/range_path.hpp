@@ -26,7 +26,9 @@ struct RangePath {
 void path_of_start(const Event& event, bool by_payload, RangePath& path);
 /// Writes name `index` as reports show it, "decode [16]" with a payload. Returns the number of
 /// bytes, at most `capacity`.
-[[nodiscard]] std::size_t shown_name(const RangePath& path, std::size_t index, char* text,
+[[nodiscard]] std::size_t shown_name(const RangePath& path,
+                                     std::size_t index,
+                                     char* text,
                                      std::size_t capacity);
 
 }  // namespace rangescope::inject::cupti

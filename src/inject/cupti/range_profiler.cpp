@@ -17,7 +17,8 @@ namespace {
 // configuration never has both.
 bool is_counted_for_device(const char* metric) {
   for (const char* beginning : {"nvl", "c2c", "ctc__", "pcie__"})
-    if (std::strncmp(metric, beginning, std::strlen(beginning)) == 0) return true;
+    if (std::strncmp(metric, beginning, std::strlen(beginning)) == 0)
+      return true;
   return false;
 }
 
@@ -29,7 +30,8 @@ class BoundedText {
   BoundedText(char* text, std::size_t bytes) : text_(text), bytes_(bytes) { text[0] = '\0'; }
   void add(const char* prefix, const char* word) {
     const int added = std::snprintf(text_ + used_, bytes_ - used_, "%s%s", prefix, word);
-    if (added > 0) used_ = std::min(used_ + static_cast<std::size_t>(added), bytes_ - 1);
+    if (added > 0)
+      used_ = std::min(used_ + static_cast<std::size_t>(added), bytes_ - 1);
   }
 
  private:
@@ -60,8 +62,8 @@ class RangeProfiler::Timed {
 };
 
 void RangeProfiler::describe_cost(char* text, std::size_t bytes) const {
-  static constexpr const char* kNames[kCalls] = {"Start", "Stop", "PushRange", "PopRange",
-                                                 "evaluation"};
+  static constexpr const char* kNames[kCalls] = {
+      "Start", "Stop", "PushRange", "PopRange", "evaluation"};
   BoundedText out(text, bytes);
   for (int i = 0; i < kCalls; ++i) {
     char cost[64];
@@ -77,71 +79,84 @@ bool RangeApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
 }
 
 bool RangeProfiler::check(CUptiResult result, const char* call) {
-  if (result == CUPTI_SUCCESS) return true;
+  if (result == CUPTI_SUCCESS)
+    return true;
   last_ = result;
-  std::snprintf(error_, sizeof error_, "%s: %s%s", call, api_->api->text(result),
-                advice_of(result));
+  std::snprintf(
+      error_, sizeof error_, "%s: %s%s", call, api_->api->text(result), advice_of(result));
   return false;
 }
 
-void RangeProfiler::name_metrics(const Set& set, const bool* chosen, char* text,
+void RangeProfiler::name_metrics(const Set& set,
+                                 const bool* chosen,
+                                 char* text,
                                  std::size_t bytes) const {
   BoundedText out(text, bytes);
   const char* separator = "";
   for (std::size_t i = 0; i < set.count; ++i) {
-    if (chosen != nullptr && !chosen[i]) continue;
+    if (chosen != nullptr && !chosen[i])
+      continue;
     out.add(separator, set.metrics[i]);
     separator = ", ";
   }
   const char* previous = nullptr;
   for (std::size_t i = 0; i < set.count; ++i) {
     const char* groups = plan_->groups[set.places[i]];
-    if (groups == nullptr || (chosen != nullptr && !chosen[i])) continue;
+    if (groups == nullptr || (chosen != nullptr && !chosen[i]))
+      continue;
     if (previous == nullptr)
       out.add(" (of ", groups);
     else if (std::strcmp(previous, groups) != 0)
       out.add(", ", groups);
     previous = groups;
   }
-  if (previous != nullptr) out.add(")", "");
+  if (previous != nullptr)
+    out.add(")", "");
 }
 
 bool RangeProfiler::has_device_metrics(const Set& set) {
   return std::any_of(set.metrics, set.metrics + set.count, is_counted_for_device);
 }
 
-bool RangeProfiler::prepare(Set& set, const Bytes& availability, void (*tell)(const char*),
-                            char* why, std::size_t why_bytes) {
+bool RangeProfiler::prepare(Set& set,
+                            const Bytes& availability,
+                            void (*tell)(const char*),
+                            char* why,
+                            std::size_t why_bytes) {
   bool refused[counters::kMaxMetrics] = {};
   // CUPTI's documentation says to pass no availability for metrics of the device. With it, NVLink
   // is refused on machines without NVLink (CUPTI_ERROR_UNKNOWN); without it, NVLink has no value.
   const Bytes* image = has_device_metrics(set) ? nullptr : &availability;
-  if (!set.host.open(api_->host, chip_, image, why, why_bytes)) return false;
+  if (!set.host.open(api_->host, chip_, image, why, why_bytes))
+    return false;
   if (set.host.add(set.metrics, set.count, refused, why, why_bytes))
     return set.host.config(set.config, set.passes, why, why_bytes);
   char names[640], text[1000];
   name_metrics(set, refused, names, sizeof names);
   std::size_t left = 0;
   for (std::size_t i = 0; i < set.count; ++i) {
-    if (refused[i]) continue;
+    if (refused[i])
+      continue;
     set.metrics[left] = set.metrics[i];
     set.places[left++] = set.places[i];
   }
   if (left < set.count) {
-    std::snprintf(text, sizeof text, "the driver does not offer %s on device %u: %s", names,
-                  device_, why);
+    std::snprintf(
+        text, sizeof text, "the driver does not offer %s on device %u: %s", names, device_, why);
     tell(text);
   }
   const bool has_fewer = left > 0 && left < set.count;
   set.count = left;
-  if (!has_fewer || !set.host.open(api_->host, chip_, image, why, why_bytes)) return false;
+  if (!has_fewer || !set.host.open(api_->host, chip_, image, why, why_bytes))
+    return false;
   return set.host.add(set.metrics, set.count, refused, why, why_bytes) &&
          set.host.config(set.config, set.passes, why, why_bytes);
 }
 
 std::size_t RangeProfiler::passes() const {
   std::size_t total = 0;
-  for (std::size_t i = 0; i < set_count_; ++i) total += sets_[i].passes;
+  for (std::size_t i = 0; i < set_count_; ++i)
+    total += sets_[i].passes;
   return total;
 }
 
@@ -157,11 +172,17 @@ bool RangeProfiler::give_up(std::size_t configuration, void (*tell)(const char*)
   const bool concerns_all_metrics = last_ == CUPTI_ERROR_HARDWARE_BUSY ||
                                     last_ == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
                                     last_ == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES;
-  if (set.worked || concerns_all_metrics) return false;
+  if (set.worked || concerns_all_metrics)
+    return false;
   char names[640], text[1000];
   name_metrics(set, nullptr, names, sizeof names);
-  std::snprintf(text, sizeof text, "the driver cannot count %s on device %u%s: %s", names, device_,
-                has_device_metrics(set) ? kLinks : "", error_);
+  std::snprintf(text,
+                sizeof text,
+                "the driver cannot count %s on device %u%s: %s",
+                names,
+                device_,
+                has_device_metrics(set) ? kLinks : "",
+                error_);
   tell(text);
   set.passes = 0;
   return passes() > 0;
@@ -170,14 +191,16 @@ bool RangeProfiler::give_up(std::size_t configuration, void (*tell)(const char*)
 std::uint32_t RangeProfiler::given_up() const {
   std::uint32_t bits = 0;
   for (std::size_t i = 0; i < set_count_; ++i)
-    if (given_up(i)) bits |= 1u << i;
+    if (given_up(i))
+      bits |= 1u << i;
   return bits;
 }
 
 bool RangeProfiler::give_up_all(std::uint32_t configurations) {
   const std::uint32_t previous = given_up();
   for (std::size_t i = 0; i < set_count_; ++i) {
-    if ((configurations >> i & 1) != 0) sets_[i].passes = 0;
+    if ((configurations >> i & 1) != 0)
+      sets_[i].passes = 0;
   }
   return given_up() != previous;
 }
@@ -190,8 +213,10 @@ bool RangeProfiler::read_availability(Bytes& availability) {
     return check(api_->cuptiProfilerGetCounterAvailability(&params),
                  "cuptiProfilerGetCounterAvailability");
   };
-  if (!call()) return false;  // sets the size
-  if (!availability.resize(params.counterAvailabilityImageSize)) return false;
+  if (!call())
+    return false;  // sets the size
+  if (!availability.resize(params.counterAvailabilityImageSize))
+    return false;
   params.pCounterAvailabilityImage = availability.data();
   return call();
 }
@@ -207,8 +232,12 @@ void RangeProfiler::take_metrics(const counters::Plan& plan) {
   }
 }
 
-bool RangeProfiler::enable(const RangeApi& api, CUcontext context, std::uint32_t device,
-                           const counters::Plan& plan, void (*tell)(const char*), char* why,
+bool RangeProfiler::enable(const RangeApi& api,
+                           CUcontext context,
+                           std::uint32_t device,
+                           const counters::Plan& plan,
+                           void (*tell)(const char*),
+                           char* why,
                            std::size_t why_bytes) {
   api_ = &api;
   plan_ = &plan;
@@ -219,33 +248,42 @@ bool RangeProfiler::enable(const RangeApi& api, CUcontext context, std::uint32_t
     return false;
   };
   CUpti_Profiler_Initialize_Params init = {CUpti_Profiler_Initialize_Params_STRUCT_SIZE};
-  if (!check(api.cuptiProfilerInitialize(&init), "cuptiProfilerInitialize")) return refuse();
+  if (!check(api.cuptiProfilerInitialize(&init), "cuptiProfilerInitialize"))
+    return refuse();
   CUpti_Device_GetChipName_Params chip = {CUpti_Device_GetChipName_Params_STRUCT_SIZE};
   chip.deviceIndex = device;
-  if (!check(api.cuptiDeviceGetChipName(&chip), "cuptiDeviceGetChipName")) return refuse();
+  if (!check(api.cuptiDeviceGetChipName(&chip), "cuptiDeviceGetChipName"))
+    return refuse();
   std::snprintf(chip_, sizeof chip_, "%s", chip.pChipName);
 
   Bytes availability;
-  if (!read_availability(availability)) return refuse();
+  if (!read_availability(availability))
+    return refuse();
   const bool was_enabled_before = set_count_ > 0;  // then refused metrics are known already
-  if (!was_enabled_before) take_metrics(plan);
+  if (!was_enabled_before)
+    take_metrics(plan);
   bool any_prepared = false;
   for (std::size_t i = 0; i < set_count_; ++i) {
     Set& set = sets_[i];
-    if (was_enabled_before && set.passes == 0) continue;
+    if (was_enabled_before && set.passes == 0)
+      continue;
     const bool is_prepared = prepare(set, availability, tell, why, why_bytes);
-    if (!is_prepared && was_enabled_before) return false;
-    if (!is_prepared) set.passes = 0;
+    if (!is_prepared && was_enabled_before)
+      return false;
+    if (!is_prepared)
+      set.passes = 0;
     any_prepared = any_prepared || is_prepared;
   }
-  if (!any_prepared) return false;
+  if (!any_prepared)
+    return false;
   return make_object() || refuse();
 }
 
 bool RangeProfiler::make_object() {
   CUpti_RangeProfiler_Enable_Params params = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
   params.ctx = context_;
-  if (!check(api_->cuptiRangeProfilerEnable(&params), "cuptiRangeProfilerEnable")) return false;
+  if (!check(api_->cuptiRangeProfilerEnable(&params), "cuptiRangeProfilerEnable"))
+    return false;
   object_ = params.pRangeProfilerObject;
   fresh_ = true;
   return true;
@@ -268,19 +306,23 @@ bool RangeProfiler::turn_to(std::size_t configuration) {
 }
 
 void RangeProfiler::disable() {
-  if (object_ == nullptr) return;
+  if (object_ == nullptr)
+    return;
   (void)end_object();
   let_go();
 }
 
 void RangeProfiler::let_go() {
-  for (Set& set : sets_) set.host.close();
+  for (Set& set : sets_)
+    set.host.close();
   release_device();
 }
 
 void RangeProfiler::close_down() {
-  if (object_ == nullptr) return;
-  if (pushed_) (void)pop();
+  if (object_ == nullptr)
+    return;
+  if (pushed_)
+    (void)pop();
   if (started_) {
     CUpti_RangeProfiler_Stop_Params params = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
     params.pRangeProfilerObject = object_;
@@ -303,8 +345,8 @@ bool RangeProfiler::make(std::size_t configuration, Image& image, std::size_t ra
              "cuptiRangeProfilerGetCounterDataSize"))
     return false;
   if (!image.data.resize(size.counterDataSize)) {
-    std::snprintf(error_, sizeof error_, "no memory for counter data of %zu bytes",
-                  size.counterDataSize);
+    std::snprintf(
+        error_, sizeof error_, "no memory for counter data of %zu bytes", size.counterDataSize);
     return false;
   }
   CUpti_RangeProfiler_CounterDataImage_Initialize_Params init = {
@@ -345,7 +387,8 @@ bool RangeProfiler::configure(std::size_t configuration, Image& image, bool kern
 }
 
 bool RangeProfiler::start() {
-  if (object_ == nullptr) return false;  // just released
+  if (object_ == nullptr)
+    return false;  // just released
   const Timed timed(spent_[kStart]);
   CUpti_RangeProfiler_Start_Params params = {CUpti_RangeProfiler_Start_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
@@ -355,7 +398,8 @@ bool RangeProfiler::start() {
 }
 
 bool RangeProfiler::push(const char* name) {
-  if (object_ == nullptr) return false;
+  if (object_ == nullptr)
+    return false;
   const Timed timed(spent_[kPush]);
   CUpti_RangeProfiler_PushRange_Params params = {CUpti_RangeProfiler_PushRange_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
@@ -365,7 +409,8 @@ bool RangeProfiler::push(const char* name) {
 }
 
 bool RangeProfiler::pop() {
-  if (object_ == nullptr) return false;
+  if (object_ == nullptr)
+    return false;
   const Timed timed(spent_[kPop]);
   pushed_ = false;
   CUpti_RangeProfiler_PopRange_Params params = {CUpti_RangeProfiler_PopRange_Params_STRUCT_SIZE};
@@ -374,12 +419,15 @@ bool RangeProfiler::pop() {
 }
 
 bool RangeProfiler::stop(Image& image, bool discard) {
-  if (!std::exchange(started_, false)) return true;
-  if (pushed_ && !pop()) return false;  // the program did not end the range
+  if (!std::exchange(started_, false))
+    return true;
+  if (pushed_ && !pop())
+    return false;  // the program did not end the range
   const Timed timed(spent_[kStop]);
   CUpti_RangeProfiler_Stop_Params params = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
-  if (!check(api_->cuptiRangeProfilerStop(&params), "cuptiRangeProfilerStop")) return false;
+  if (!check(api_->cuptiRangeProfilerStop(&params), "cuptiRangeProfilerStop"))
+    return false;
   CUpti_RangeProfiler_DecodeData_Params decode = {
       CUpti_RangeProfiler_DecodeData_Params_STRUCT_SIZE};
   decode.pRangeProfilerObject = object_;
@@ -405,12 +453,16 @@ std::size_t RangeProfiler::ranges(const Image& image) const {
   return result == CUPTI_SUCCESS ? params.numTotalRanges : 0;
 }
 
-bool RangeProfiler::evaluate(std::size_t configuration, const Image& image, std::size_t range,
-                             double* values, void (*tell)(const char*)) {
+bool RangeProfiler::evaluate(std::size_t configuration,
+                             const Image& image,
+                             std::size_t range,
+                             double* values,
+                             void (*tell)(const char*)) {
   const Timed timed(spent_[kEvaluate]);
   Set& set = sets_[configuration];
   double evaluated[counters::kMaxMetrics];
-  if (!set.host.evaluate(image.data, range, set.metrics, set.count, evaluated)) return false;
+  if (!set.host.evaluate(image.data, range, set.metrics, set.count, evaluated))
+    return false;
   bool lacks_value[counters::kMaxMetrics];
   bool any_lacks_value = false;
   for (std::size_t i = 0; i < set.count; ++i) {
@@ -421,8 +473,12 @@ bool RangeProfiler::evaluate(std::size_t configuration, const Image& image, std:
   if (any_lacks_value && !std::exchange(set.reported_lacking, true)) {
     char names[640], text[1000];
     name_metrics(set, lacks_value, names, sizeof names);
-    std::snprintf(text, sizeof text, "the driver gives no value of %s on device %u%s", names,
-                  device_, kLinks);
+    std::snprintf(text,
+                  sizeof text,
+                  "the driver gives no value of %s on device %u%s",
+                  names,
+                  device_,
+                  kLinks);
     tell(text);
   }
   return true;

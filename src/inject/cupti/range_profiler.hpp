@@ -68,8 +68,12 @@ class RangeProfiler {
   /// Makes the profiler for the current context, with the metrics of the plan that can be counted
   /// here; the others are reported to `tell`. On failure false, and one sentence that says what to
   /// do (permission, another holder of the counters, metrics that this machine lacks).
-  [[nodiscard]] bool enable(const RangeApi& api, CUcontext context, std::uint32_t device,
-                            const counters::Plan& plan, void (*tell)(const char*), char* why,
+  [[nodiscard]] bool enable(const RangeApi& api,
+                            CUcontext context,
+                            std::uint32_t device,
+                            const counters::Plan& plan,
+                            void (*tell)(const char*),
+                            char* why,
                             std::size_t why_bytes);
   void disable();
   /// Ends the current session and disables, at the end of the program or of the context, so that
@@ -109,8 +113,11 @@ class RangeProfiler {
   [[nodiscard]] std::size_t ranges(const Image& image) const;
   /// Stores the values of a configuration's metrics, in the order of the plan. Links without a
   /// value are reported to `tell` once.
-  [[nodiscard]] bool evaluate(std::size_t configuration, const Image& image, std::size_t range,
-                              double* values, void (*tell)(const char*));
+  [[nodiscard]] bool evaluate(std::size_t configuration,
+                              const Image& image,
+                              std::size_t range,
+                              double* values,
+                              void (*tell)(const char*));
   [[nodiscard]] bool enabled() const { return object_ != nullptr; }
   /// "Start 10 calls 170.1 ms, ...": the time that CUPTI's calls took.
   void describe_cost(char* text, std::size_t bytes) const;
@@ -144,8 +151,11 @@ class RangeProfiler {
   };
   /// Configures the metrics of a set that can be counted. False, with the last refusal, if none
   /// can.
-  [[nodiscard]] bool prepare(Set& set, const Bytes& availability, void (*tell)(const char*),
-                             char* why, std::size_t why_bytes);
+  [[nodiscard]] bool prepare(Set& set,
+                             const Bytes& availability,
+                             void (*tell)(const char*),
+                             char* why,
+                             std::size_t why_bytes);
   [[nodiscard]] bool read_availability(Bytes& availability);
   void take_metrics(const counters::Plan& plan);
   static bool has_device_metrics(const Set& set);

@@ -39,7 +39,8 @@ Launched launched_by(std::uint32_t cbid, const void* params, Configuration& out)
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: {
       const auto& p = *static_cast<const cuLaunchKernelEx_params*>(params);
-      if (p.config != nullptr) out = configuration(*p.config);
+      if (p.config != nullptr)
+        out = configuration(*p.config);
       return Launched::kKernel;
     }
     case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch:
@@ -68,7 +69,8 @@ bool Recorder::launches_nccl(std::uint32_t cbid, const CUpti_CallbackData& call)
   const bool is_graph = cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch ||
                         cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
   const bool is_kernel = wants(cbid) && !is_graph;
-  if (!is_kernel || call.symbolName == nullptr) return false;
+  if (!is_kernel || call.symbolName == nullptr)
+    return false;
   return std::strstr(call.symbolName, "nccl") != nullptr;
 }
 
@@ -78,7 +80,8 @@ void Recorder::lock() {
 }
 
 std::uint32_t Recorder::begin(bool keep, bool take) {
-  if (!take && on_.load(std::memory_order_relaxed)) return 0;
+  if (!take && on_.load(std::memory_order_relaxed))
+    return 0;
   lock();
   if (on_.load(std::memory_order_relaxed) && !take) {
     unlock();
@@ -90,8 +93,10 @@ std::uint32_t Recorder::begin(bool keep, bool take) {
   }
   keep_ = keep && kernels_ != nullptr;
   signature_ = {};
-  if (keep) count_ = 0;
-  if (++recording_ == 0) ++recording_;
+  if (keep)
+    count_ = 0;
+  if (++recording_ == 0)
+    ++recording_;
   const std::uint32_t recording = recording_;
   on_.store(true, std::memory_order_relaxed);
   unlock();
@@ -122,10 +127,12 @@ const char* Recorder::copy_of(const char* name) {
 }
 
 bool Recorder::observe(std::uint32_t cbid, const CUpti_CallbackData& call, CUstream& stream) {
-  if (!on_.load(std::memory_order_relaxed) || call.callbackSite != CUPTI_API_ENTER) return false;
+  if (!on_.load(std::memory_order_relaxed) || call.callbackSite != CUPTI_API_ENTER)
+    return false;
   Configuration configuration{};
   const Launched launched = launched_by(cbid, call.functionParams, configuration);
-  if (launched == Launched::kNothing) return false;
+  if (launched == Launched::kNothing)
+    return false;
   constexpr std::uint64_t kGraphHash = 2;
   const bool is_kernel = launched == Launched::kKernel;
   const char* name = call.symbolName != nullptr ? call.symbolName : "";

@@ -39,8 +39,12 @@ void write_target(std::uint32_t index, const RangePath& path, bool start_end) {
 namespace {
 
 // `launched`: the kernel that was measured, if it is known.
-void write_round(Collector& c, const Context& context, std::uint32_t target, std::uint32_t kernel,
-                 const RecordedKernel* launched, const double* values) {
+void write_round(Collector& c,
+                 const Context& context,
+                 std::uint32_t target,
+                 std::uint32_t kernel,
+                 const RecordedKernel* launched,
+                 const double* values) {
   wired::Round record{};
   record.head = wire::gpu::head(wired::Type::kRound, target);
   record.device = static_cast<std::uint32_t>(context.device);
@@ -60,12 +64,15 @@ void write_round(Collector& c, const Context& context, std::uint32_t target, std
 }
 
 bool is_chosen(const counters::Plan& plan, const char* mangled) {
-  if (plan.kernel_count + plan.no_kernel_count == 0) return true;
+  if (plan.kernel_count + plan.no_kernel_count == 0)
+    return true;
   char room[16 << 10];
   const std::string_view demangled = counters::demangle(mangled, room, sizeof room);
   const std::string_view short_name = wire::short_kernel_name(demangled);
-  return chooses_kernel(plan, {demangled.data(), demangled.size()},
-                        {short_name.data(), short_name.size()}, {mangled, std::strlen(mangled)});
+  return chooses_kernel(plan,
+                        {demangled.data(), demangled.size()},
+                        {short_name.data(), short_name.size()},
+                        {mangled, std::strlen(mangled)});
 }
 
 // The images of a round, one a configuration, and the ranges that they have in common.
@@ -74,13 +81,17 @@ class CompleteRound {
   CompleteRound(Context& context, const Image* images, bool kernels)
       : profiler_(context.profiler), images_(images) {
     // With caches flushed, a kernel of ours comes before each kernel.
-    if (kernels && context.flush.ready()) step_ = 2;
+    if (kernels && context.flush.ready())
+      step_ = 2;
     bool is_first = true;
     for (std::size_t i = 0; i < profiler_.configurations(); ++i) {
-      if (profiler_.given_up(i)) continue;
+      if (profiler_.given_up(i))
+        continue;
       const std::size_t ranges = profiler_.ranges(images[i]) / step_;
-      if (!is_first && ranges != ranges_) are_alike_ = false;
-      if (is_first || ranges < ranges_) ranges_ = ranges;
+      if (!is_first && ranges != ranges_)
+        are_alike_ = false;
+      if (is_first || ranges < ranges_)
+        ranges_ = ranges;
       is_first = false;
     }
   }
@@ -94,8 +105,10 @@ class CompleteRound {
     std::fill(values, values + count, std::numeric_limits<double>::quiet_NaN());
     const std::size_t index = range * step_ + step_ - 1;
     for (std::size_t i = 0; i < profiler_.configurations(); ++i) {
-      if (profiler_.given_up(i)) continue;
-      if (!profiler_.evaluate(i, images_[i], index, values, tell_loss)) return false;
+      if (profiler_.given_up(i))
+        continue;
+      if (!profiler_.evaluate(i, images_[i], index, values, tell_loss))
+        return false;
     }
     return true;
   }
@@ -110,25 +123,30 @@ class CompleteRound {
 
 }  // namespace
 
-void evaluate(Collector& c, Context& context, const Image* images, std::uint32_t target,
-              bool kernels) {
+void evaluate(
+    Collector& c, Context& context, const Image* images, std::uint32_t target, bool kernels) {
   double values[counters::kMaxMetrics];
   CompleteRound round(context, images, kernels);
   const RecordedKernel* recorded = context.recorder.kernels();
   // Results are only usable if each can be assigned to the kernel that was launched.
   if (kernels && (!round.are_alike() || round.ranges() != context.recorder.count())) {
     char detail[160];
-    std::snprintf(detail, sizeof detail,
+    std::snprintf(detail,
+                  sizeof detail,
                   "results of a range left out: CUPTI gave %zu, kernels launched: %u",
-                  round.ranges(), context.recorder.count());
+                  round.ranges(),
+                  context.recorder.count());
     tell_loss(detail);
     return;
   }
   for (std::size_t i = 0; i < round.ranges(); ++i) {
     const RecordedKernel* launched = nullptr;
-    if (kernels && recorded != nullptr && i < context.recorder.count()) launched = &recorded[i];
-    if (launched != nullptr && !is_chosen(c.plan, launched->name)) continue;
-    if (!round.evaluate(i, values, c.plan.metric_count)) continue;
+    if (kernels && recorded != nullptr && i < context.recorder.count())
+      launched = &recorded[i];
+    if (launched != nullptr && !is_chosen(c.plan, launched->name))
+      continue;
+    if (!round.evaluate(i, values, c.plan.metric_count))
+      continue;
     const std::uint32_t kernel = kernels ? static_cast<std::uint32_t>(i) : wired::kWholeRange;
     write_round(c, context, target, kernel, launched, values);
   }
@@ -141,12 +159,14 @@ namespace {
 std::uint8_t tally_state(const Collector& c, const Context& context, std::uint32_t target) {
   constexpr std::uint8_t kHasGraphs = 1;
   constexpr std::uint8_t kGaveUp = 2;
-  if (context.kernels && c.targets[target].has_graphs) return kHasGraphs;
+  if (context.kernels && c.targets[target].has_graphs)
+    return kHasGraphs;
   return context.mux->tally(target).gave_up ? kGaveUp : 0;
 }
 
 const char* kind_of(const counters::Plan& plan) {
-  if (plan.pc) return "pc";
+  if (plan.pc)
+    return "pc";
   switch (plan.per) {
     case counters::Per::kRange: return "range";
     case counters::Per::kKernel: return "kernel";
@@ -160,11 +180,13 @@ const char* kind_of(const counters::Plan& plan) {
 void write_tallies(Collector& c) {
   for (std::size_t k = 0; k < c.context_count; ++k) {
     Context& context = c.contexts[k];
-    if (context.mux == nullptr) continue;
+    if (context.mux == nullptr)
+      continue;
     for (std::uint32_t i = 0; i < c.target_count; ++i) {
       const counters::Tally& tally = context.mux->tally(i);
       const Before before = std::exchange(context.before[i], {});
-      if (tally.occurrences + before.early == 0) continue;
+      if (tally.occurrences + before.early == 0)
+        continue;
       wired::Tally record{};
       record.head = wire::gpu::head(wired::Type::kTally, i, tally_state(c, context, i));
       record.occurrences = tally.occurrences + before.early;
@@ -200,7 +222,8 @@ void write_metrics(const Collector& c) {
 
 void write_cost(const Collector& c) {
   for (std::size_t i = 0; i < c.context_count; ++i) {
-    if (c.contexts[i].mux == nullptr || c.plan.pc) continue;
+    if (c.contexts[i].mux == nullptr || c.plan.pc)
+      continue;
     char text[256];
     c.contexts[i].profiler.describe_cost(text, sizeof text);
     with_stream([&](Encoder& encoder, GpuStream&) { encoder.info("counters_cost", text); });

@@ -39,12 +39,14 @@ void wait_for(pthread_cond_t& condition, pthread_mutex_t& lock, std::int64_t ns)
 
 std::uint32_t thread_id() {
   static thread_local std::uint32_t id = 0;
-  if (id == 0) id = static_cast<std::uint32_t>(syscall(SYS_gettid));
+  if (id == 0)
+    id = static_cast<std::uint32_t>(syscall(SYS_gettid));
   return id;
 }
 
 void Flusher::start(std::uint32_t interval_ms, void (*turn)()) {
-  if (interval_ms == 0) return;
+  if (interval_ms == 0)
+    return;
   interval_ns_ = std::int64_t{interval_ms} * 1000000;
   turn_ = turn;
   stop_ = false;
@@ -57,7 +59,8 @@ void* Flusher::loop(void* self) {
   pthread_mutex_lock(&flusher.lock_);
   while (!flusher.stop_) {
     wait_for(flusher.wake_, flusher.lock_, flusher.interval_ns_);
-    if (flusher.stop_) break;
+    if (flusher.stop_)
+      break;
     pthread_mutex_unlock(&flusher.lock_);
     flusher.turn_();
     pthread_mutex_lock(&flusher.lock_);
@@ -67,7 +70,8 @@ void* Flusher::loop(void* self) {
 }
 
 void Flusher::stop() {
-  if (!running_) return;
+  if (!running_)
+    return;
   pthread_mutex_lock(&lock_);
   stop_ = true;
   pthread_cond_signal(&wake_);

@@ -64,7 +64,8 @@ bool is_of_this_process(const Tracer& t) {
 // again after exec.
 Tracer* running_tracer() {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
-  if (t == nullptr || !is_of_this_process(*t)) return nullptr;
+  if (t == nullptr || !is_of_this_process(*t))
+    return nullptr;
   return t->state.load() == State::kRunning ? t : nullptr;
 }
 
@@ -72,23 +73,26 @@ void report_dropped(Tracer& t) {
   const std::uint64_t dropped = t.cupti_dropped + t.launches.dropped();
   if (dropped > t.reported_dropped) {
     t.encoder.loss(
-        gpu::LossKind::kDropped, dropped - t.reported_dropped,
+        gpu::LossKind::kDropped,
+        dropped - t.reported_dropped,
         "GPU records were dropped because no buffer was free: kernels or copies are missing");
     t.reported_dropped = dropped;
   }
 }
 
-void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* bytes,
+void CUPTIAPI buffer_requested(std::uint8_t** buffer,
+                               std::size_t* bytes,
                                std::size_t* most_records) {
   *buffer = is_of_this_process(tracer()) ? tracer().buffers.take() : nullptr;
   *bytes = *buffer != nullptr ? BufferPool::kBytes : 0;
   *most_records = 0;
 }
 
-void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
-                               std::size_t valid) {
+void CUPTIAPI
+buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
   Tracer& t = tracer();
-  if (!is_of_this_process(t)) return;
+  if (!is_of_this_process(t))
+    return;
   {
     const std::lock_guard<std::mutex> guard(t.stream_lock);
     CUpti_Activity* record = nullptr;
@@ -104,8 +108,10 @@ void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, s
 
 void note_node(Tracer& t, const CUpti_GraphData& data, bool clone) {
   std::uint64_t node = 0, original = 0;
-  if (t.api.cuptiGetGraphNodeId(data.node, &node) != CUPTI_SUCCESS) return;
-  if (clone && t.api.cuptiGetGraphNodeId(data.originalNode, &original) != CUPTI_SUCCESS) return;
+  if (t.api.cuptiGetGraphNodeId(data.node, &node) != CUPTI_SUCCESS)
+    return;
+  if (clone && t.api.cuptiGetGraphNodeId(data.originalNode, &original) != CUPTI_SUCCESS)
+    return;
   const std::uint64_t now = timestamp();
   const std::uint32_t tid = thread_id();
   const std::lock_guard<std::mutex> guard(t.stream_lock);
@@ -117,7 +123,8 @@ void note_graph(Tracer& t, CUgraph graph) {
   static auto* const id_of =
       reinterpret_cast<CUptiResult (*)(CUgraph, std::uint32_t*)>(t.api.find("cuptiGetGraphId"));
   std::uint32_t id = 0;
-  if (graph == nullptr || id_of == nullptr || id_of(graph, &id) != CUPTI_SUCCESS) return;
+  if (graph == nullptr || id_of == nullptr || id_of(graph, &id) != CUPTI_SUCCESS)
+    return;
   const std::uint64_t now = timestamp();
   const std::uint32_t tid = thread_id();
   const std::lock_guard<std::mutex> guard(t.stream_lock);
@@ -139,7 +146,8 @@ void on_resource(Tracer& t, CUpti_CallbackId id, const void* data) {
     t.hardware_times = std::strcmp(source, "hardware") == 0;
     note_times(t, source);
   }
-  if (data == nullptr) return;  // of the driver's initialization (CUPTI 13.0)
+  if (data == nullptr)
+    return;  // of the driver's initialization (CUPTI 13.0)
   const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
   switch (id) {
     case CUPTI_CBID_RESOURCE_GRAPH_CREATED:
@@ -149,7 +157,8 @@ void on_resource(Tracer& t, CUpti_CallbackId id, const void* data) {
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
       if (resource.resourceDescriptor != nullptr) {
-        note_node(t, *static_cast<const CUpti_GraphData*>(resource.resourceDescriptor),
+        note_node(t,
+                  *static_cast<const CUpti_GraphData*>(resource.resourceDescriptor),
                   id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
       }
       break;
@@ -176,13 +185,17 @@ bool opens_window(CUpti_CallbackId id) {
 // has made CUPTI record kernels.
 void on_profiler_call(Tracer& t, CUpti_CallbackId id, bool enters) {
   constexpr int kMostWait_ms = 100;
-  if (!control::by_calls()) return;
+  if (!control::by_calls())
+    return;
   if (id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop) {
-    if (enters) control::stops();
+    if (enters)
+      control::stops();
     return;
   }
-  if (enters || !control::is_called()) return;
-  for (int i = 0; i < kMostWait_ms && !t.awake; ++i) usleep(1000);
+  if (enters || !control::is_called())
+    return;
+  for (int i = 0; i < kMostWait_ms && !t.awake; ++i)
+    usleep(1000);
   control::starts();
 }
 
@@ -191,8 +204,11 @@ DetailedFunction function_of(const Tracer& t, CUpti_CallbackId id) {
 }
 
 // A call that has returned, on the thread that made it.
-void note_returned(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& call,
-                   std::uint64_t start, std::uint64_t now) {
+void note_returned(Tracer& t,
+                   CUpti_CallbackId id,
+                   const CUpti_CallbackData& call,
+                   std::uint64_t start,
+                   std::uint64_t now) {
   t.memory.saw_call();
   NotedLaunch launch{};
   launch.start_ns = start;
@@ -219,32 +235,40 @@ void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& ca
     return on_profiler_call(t, id, call.callbackSite == CUPTI_API_ENTER);
   counters_saw_call(id, call);
   const bool has_details = function_of(t, id) != 0;
-  if (has_details && CacheFlush::running()) return;  // our own call
-  if (!t.by_callback && !has_details) return;
+  if (has_details && CacheFlush::running())
+    return;  // our own call
+  if (!t.by_callback && !has_details)
+    return;
   const bool asleep = t.follows && control::asleep();
   if (call.callbackSite == CUPTI_API_ENTER) {
     *call.correlationData = asleep ? 0 : timestamp();
     return;
   }
-  if (asleep) return;
+  if (asleep)
+    return;
   const std::uint64_t now = timestamp();
   const std::uint64_t start = std::exchange(*call.correlationData, 0);
-  if (start == 0) return;  // it began while calls were not noted
+  if (start == 0)
+    return;  // it began while calls were not noted
   note_returned(t, id, call, start, now);
 }
 
 void on_fatal_error(Tracer& t, const CUpti_StateData& state) {
   const char* message = state.notification.message;
-  if (message == nullptr) message = t.api.text(state.notification.result);
+  if (message == nullptr)
+    message = t.api.text(state.notification.result);
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   t.encoder.loss(gpu::LossKind::kFatal, 0, message);
   t.stream.flush();
 }
 
-void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+void CUPTIAPI on_callback(void*,
+                          CUpti_CallbackDomain domain,
+                          CUpti_CallbackId id,
                           const void* data) {
   Tracer& t = tracer();
-  if (!t.tracing.load(std::memory_order_relaxed) || !is_of_this_process(t)) return;
+  if (!t.tracing.load(std::memory_order_relaxed) || !is_of_this_process(t))
+    return;
   switch (domain) {
     case CUPTI_CB_DOMAIN_DRIVER_API:
       on_driver_call(t, id, *static_cast<const CUpti_CallbackData*>(data));
@@ -263,21 +287,31 @@ void sink_launch(void* user, const NotedLaunch& launch, const CallDetails* detai
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   const std::uint64_t end =
       launch.duration_ns == gpu::kUnknownDuration ? 0 : launch.start_ns + launch.duration_ns;
-  t.encoder.launch(t.api, launch.cbid, launch.correlation, launch.tid, launch.start_ns, end,
-                   launch.module, launch.same, launch.made_by);
-  if (details != nullptr) t.encoder.details(launch.correlation, *details);
+  t.encoder.launch(t.api,
+                   launch.cbid,
+                   launch.correlation,
+                   launch.tid,
+                   launch.start_ns,
+                   end,
+                   launch.module,
+                   launch.same,
+                   launch.made_by);
+  if (details != nullptr)
+    t.encoder.details(launch.correlation, *details);
 }
 
 // Writes the narrowest of a few readings of both clocks. A reading during which the thread was
 // descheduled is imprecise.
 void sample_clock(Tracer& t) {
-  if (t.own_clock) return;
+  if (t.own_clock)
+    return;
   constexpr int kReads = 5;
   gpu::ClockSample best{};
   for (int i = 0; i < kReads; ++i) {
     std::uint64_t cupti = 0;
     const std::int64_t before = now_ns();
-    if (t.subscription.now(t.api, &cupti) != CUPTI_SUCCESS) return;
+    if (t.subscription.now(t.api, &cupti) != CUPTI_SUCCESS)
+      return;
     const std::int64_t after = now_ns();
     if (i == 0 || after - before < best.after_ns - best.before_ns) {
       best = {{}, before, static_cast<std::int64_t>(cupti), after};
@@ -314,7 +348,8 @@ void flush_where_idle(Tracer& t) {
 // Outside of windows nothing is recorded, so there is nothing to flush.
 void follow_windows(Tracer& t) {
   const bool wanted = !control::asleep();
-  if (wanted == t.awake) return;
+  if (wanted == t.awake)
+    return;
   t.awake = wanted;
   if (wanted) {
     (void)resume_activity();
@@ -326,15 +361,18 @@ void follow_windows(Tracer& t) {
 
 void flush_turn() {
   Tracer& t = tracer();
-  if (t.follows) follow_windows(t);
-  if (!t.awake || ++t.turns % t.turns_a_flush != 0) return;
+  if (t.follows)
+    follow_windows(t);
+  if (!t.awake || ++t.turns % t.turns_a_flush != 0)
+    return;
   t.memory.saw_call();  // if CUPTI notes the launches, no call is seen here
   flush_where_idle(t);
 }
 
 // True if CUPTI accepted a part of the trace; otherwise writes a loss.
 bool accept(Tracer& t, CUptiResult result, const char* what) {
-  if (result == CUPTI_SUCCESS) return true;
+  if (result == CUPTI_SUCCESS)
+    return true;
   char detail[256];
   std::snprintf(detail, sizeof detail, "%s: CUPTI refused: %s", what, t.api.text(result));
   const std::lock_guard<std::mutex> guard(t.stream_lock);
@@ -345,7 +383,8 @@ bool accept(Tracer& t, CUptiResult result, const char* what) {
 CUptiResult note_call(Tracer& t, CUpti_CallbackId cbid, bool on) {
   const std::uint8_t enable = on ? 1 : 0;
   const bool by_callback = t.by_callback || t.detailed[cbid] != 0;
-  if (!by_callback) return t.api.cuptiActivityEnableDriverApi(cbid, enable);
+  if (!by_callback)
+    return t.api.cuptiActivityEnableDriverApi(cbid, enable);
   return t.api.cuptiEnableCallback(enable, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
 }
 
@@ -355,8 +394,10 @@ CUptiResult note_call(Tracer& t, CUpti_CallbackId cbid, bool on) {
 // on an H100). Windows leave them on: from the sixth window on, a program that replays CUDA graphs
 // got no callback any more, and one correlation for all its calls (13.0, H200).
 bool needs_callbacks(const Tracer& t) {
-  if (t.in_modules || t.settings.launch_callbacks || t.subscription.shared) return true;
-  if (t.settings.attached || t.follows) return true;
+  if (t.in_modules || t.settings.launch_callbacks || t.subscription.shared)
+    return true;
+  if (t.settings.attached || t.follows)
+    return true;
   return t.api.cuptiActivityEnableDriverApi == nullptr;
 }
 
@@ -368,11 +409,15 @@ void note_launch_calls(Tracer& t) {
   for (std::uint32_t cbid = 1; cbid < kMostCbids; ++cbid) {
     const char* name = nullptr;
     const CUptiResult found = t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name);
-    if (found != CUPTI_SUCCESS || name == nullptr) continue;
-    if (t.settings.call_details) t.detailed[cbid] = detailed_function(cbid);
-    if (t.detailed[cbid] == 0 && !is_noted(name, t.settings)) continue;
+    if (found != CUPTI_SUCCESS || name == nullptr)
+      continue;
+    if (t.settings.call_details)
+      t.detailed[cbid] = detailed_function(cbid);
+    if (t.detailed[cbid] == 0 && !is_noted(name, t.settings))
+      continue;
     const CUptiResult result = note_call(t, cbid, true);
-    if (t.call_count < std::size(t.calls)) t.calls[t.call_count++] = cbid;
+    if (t.call_count < std::size(t.calls))
+      t.calls[t.call_count++] = cbid;
     refused = refused || (result != CUPTI_SUCCESS && std::strcmp(name, "cuLaunchKernel") == 0);
   }
   if (refused)
@@ -417,7 +462,8 @@ bool enable_kernels(Tracer& t) {
   CUptiResult result = subscription.buffers(t.api, buffer_requested, buffer_completed);
   if (result == CUPTI_SUCCESS)
     result = subscription.turn(t.api, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, true);
-  if (result == CUPTI_SUCCESS) return true;
+  if (result == CUPTI_SUCCESS)
+    return true;
   char detail[256];
   std::snprintf(detail, sizeof detail, "CUPTI refused to trace kernels: %s", t.api.text(result));
   const std::lock_guard<std::mutex> guard(t.stream_lock);
@@ -445,12 +491,16 @@ void enable_times(Tracer& t) {
 
 bool enable(Tracer& t) {
   set_attributes(t);
-  if (!enable_kernels(t)) return false;
-  for (const auto& [kind, name] : kKinds) accept(t, t.subscription.turn(t.api, kind, true), name);
+  if (!enable_kernels(t))
+    return false;
+  for (const auto& [kind, name] : kKinds)
+    accept(t, t.subscription.turn(t.api, kind, true), name);
   if (!t.settings.graph_nodes)
-    accept(t, t.subscription.turn(t.api, CUPTI_ACTIVITY_KIND_GRAPH_TRACE, true),
+    accept(t,
+           t.subscription.turn(t.api, CUPTI_ACTIVITY_KIND_GRAPH_TRACE, true),
            "graph launches as a whole");
-  if (t.settings.attached) each_device(write_device, &t);
+  if (t.settings.attached)
+    each_device(write_device, &t);
   note_launch_calls(t);
   if (t.follows && control::by_calls()) {
     for (const auto id :
@@ -458,9 +508,10 @@ bool enable(Tracer& t) {
       accept(t, enable_callback(t, CUPTI_CB_DOMAIN_DRIVER_API, id), "cuProfilerStart");
   }
   enable_times(t);
-  for (const CUpti_CallbackId id :
-       {CUPTI_CBID_RESOURCE_GRAPH_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
-        CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING})
+  for (const CUpti_CallbackId id : {CUPTI_CBID_RESOURCE_GRAPH_CREATED,
+                                    CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+                                    CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+                                    CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING})
     accept(t, enable_callback(t, CUPTI_CB_DOMAIN_RESOURCE, id), "graph nodes");
   enable_callback(t, CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR);
   return true;
@@ -486,7 +537,8 @@ void note_activity(Tracer& t, bool resumed) {
 }
 
 const char* profiler_in(const char* library) {
-  if (std::strstr(library, "libtorch") != nullptr) return "PyTorch's profiler";
+  if (std::strstr(library, "libtorch") != nullptr)
+    return "PyTorch's profiler";
   const char* slash = std::strrchr(library, '/');
   return slash != nullptr ? slash + 1 : library;
 }
@@ -494,12 +546,15 @@ const char* profiler_in(const char* library) {
 // Ends tracing because a profiler inside the program is about to subscribe.
 void let_go(const char* library) {
   Tracer* t = running_tracer();
-  if (t == nullptr) return;
+  if (t == nullptr)
+    return;
   char detail[256];
   std::snprintf(
-      detail, sizeof detail,
+      detail,
+      sizeof detail,
       "%s began %.3f s after the GPU was first used: GPU work is not recorded from then on",
-      profiler_in(library), static_cast<double>(now_ns() - t->start_ns) / 1e9);
+      profiler_in(library),
+      static_cast<double>(now_ns() - t->start_ns) / 1e9);
   {
     const std::lock_guard<std::mutex> guard(t->stream_lock);
     t->encoder.loss(gpu::LossKind::kLetGo, 1, detail);
@@ -544,7 +599,8 @@ void write_settings(Tracer& t) {
 void start_flusher(Tracer& t) {
   constexpr std::uint32_t kPoll_ms = 10;  // how soon a window that opens or closes is seen
   const std::uint32_t interval_ms = t.settings.flush_interval_ms;
-  if (!t.follows) return t.flusher.start(interval_ms, flush_turn);
+  if (!t.follows)
+    return t.flusher.start(interval_ms, flush_turn);
   follow_windows(t);
   t.turns_a_flush = interval_ms == 0 ? UINT32_MAX : interval_ms / kPoll_ms + 1;
   t.flusher.start(kPoll_ms, flush_turn);
@@ -553,14 +609,16 @@ void start_flusher(Tracer& t) {
 }  // namespace
 
 bool start_trace(const TraceSettings& settings) {
-  if (begun.exchange(true)) return false;
+  if (begun.exchange(true))
+    return false;
   Tracer& t = fresh_tracer();
   t.settings = settings;
   t.follows = control::controlled();
   t.generation = process_generation();
   char why[512] = {};
   const bool loaded = load(t.api, why, sizeof why);  // finds the same library if it is loaded
-  if (!open_stream(t)) return false;
+  if (!open_stream(t))
+    return false;
   if (loaded) {
     char version[32];
     t.encoder.info("cupti", version_name(t.api.version, version, sizeof version));
@@ -584,7 +642,8 @@ bool start_trace(const TraceSettings& settings) {
   t.state.store(State::kRunning);
   start_flusher(t);
   start_counters(t.api, t.subscription);
-  if (!is_set(wire::kGiveWay, "off")) give_way(t.api, t.subscription.shared, let_go);
+  if (!is_set(wire::kGiveWay, "off"))
+    give_way(t.api, t.subscription.shared, let_go);
   return true;
 }
 
@@ -594,17 +653,22 @@ namespace {
 void write_losses(Tracer& t) {
   report_dropped(t);
   const auto write = [&](gpu::LossKind kind, std::uint64_t count, const char* detail) {
-    if (count > 0) t.encoder.loss(kind, count, detail);
+    if (count > 0)
+      t.encoder.loss(kind, count, detail);
   };
-  write(gpu::LossKind::kUnfinished, t.encoder.unfinished(),
+  write(gpu::LossKind::kUnfinished,
+        t.encoder.unfinished(),
         "GPU work had not ended when the program did, or its times could not be read");
-  write(gpu::LossKind::kImpossible, t.encoder.impossible(),
-        "GPU work that ended before it started");
-  write(gpu::LossKind::kPartial, t.modules.untold(),
+  write(
+      gpu::LossKind::kImpossible, t.encoder.impossible(), "GPU work that ended before it started");
+  write(gpu::LossKind::kPartial,
+        t.modules.untold(),
         "launches whose Python frames could not be read: their modules are not known");
-  write(gpu::LossKind::kSizeLimit, t.stream.beyond_limit(),
+  write(gpu::LossKind::kSizeLimit,
+        t.stream.beyond_limit(),
         "GPU records beyond the largest capture size");
-  write(gpu::LossKind::kWriteFailed, t.stream.failed_bytes(),
+  write(gpu::LossKind::kWriteFailed,
+        t.stream.failed_bytes(),
         "bytes of GPU records could not be written");
 }
 
@@ -612,9 +676,11 @@ void write_losses(Tracer& t) {
 
 void finish_trace() {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
-  if (t == nullptr || !is_of_this_process(*t)) return;
+  if (t == nullptr || !is_of_this_process(*t))
+    return;
   State running = State::kRunning;
-  if (!t->state.compare_exchange_strong(running, State::kFinished)) return;
+  if (!t->state.compare_exchange_strong(running, State::kFinished))
+    return;
   finish_counters();
   t->flusher.stop();
   flush_once(*t, true);
@@ -628,7 +694,8 @@ void finish_trace() {
 
 void end_trace() {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
-  if (t == nullptr || !is_of_this_process(*t)) return;
+  if (t == nullptr || !is_of_this_process(*t))
+    return;
   if (t->state.load() == State::kRunning) {
     keep_way();
     for (std::size_t i = 0; i < t->call_count; ++i)
@@ -654,9 +721,11 @@ bool launches_by_callback() {
 
 void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), void* user) {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
-  if (t == nullptr || !is_of_this_process(*t)) return;
+  if (t == nullptr || !is_of_this_process(*t))
+    return;
   const std::lock_guard<std::mutex> guard(t->stream_lock);
-  if (t->stream.is_open()) use(t->encoder, t->stream, user);
+  if (t->stream.is_open())
+    use(t->encoder, t->stream, user);
 }
 
 namespace {
@@ -668,8 +737,10 @@ bool switch_kinds(Tracer& t, bool on) {
     is_switched = is_switched && result == CUPTI_SUCCESS;
   };
   turn(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-  for (std::size_t i = 0; i < kPausedKinds; ++i) turn(kKinds[i].kind);
-  if (!t.settings.graph_nodes) turn(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  for (std::size_t i = 0; i < kPausedKinds; ++i)
+    turn(kKinds[i].kind);
+  if (!t.settings.graph_nodes)
+    turn(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
   return is_switched;
 }
 
@@ -677,19 +748,22 @@ bool switch_kinds(Tracer& t, bool on) {
 
 bool pause_activity() {
   Tracer* t = running_tracer();
-  if (t == nullptr) return false;
+  if (t == nullptr)
+    return false;
   note_activity(*t, false);
   const CUptiResult result = switch_kinds(*t, false) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN;
   return accept(*t, result, "the pause for counters");
 }
 
 void flush_activity() {
-  if (Tracer* t = running_tracer(); t != nullptr) flush_once(*t, false);
+  if (Tracer* t = running_tracer(); t != nullptr)
+    flush_once(*t, false);
 }
 
 bool resume_activity() {
   Tracer* t = running_tracer();
-  if (t == nullptr) return false;
+  if (t == nullptr)
+    return false;
   const CUptiResult result = switch_kinds(*t, true) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN;
   const bool is_resumed = accept(*t, result, "the timeline after counters");
   note_activity(*t, true);

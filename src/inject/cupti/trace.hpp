@@ -31,9 +31,11 @@ void end_trace();
 void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), void* user);
 template <class Use>
 void with_stream(Use use) {
-  with_stream([](Encoder& encoder, GpuStream& stream,
-                 void* user) { (*static_cast<Use*>(user))(encoder, stream); },
-              &use);
+  with_stream(
+      [](Encoder& encoder, GpuStream& stream, void* user) {
+        (*static_cast<Use*>(user))(encoder, stream);
+      },
+      &use);
 }
 
 /// Stops recording kernels and copies while counters are collected: CUPTI cannot do both at once.

@@ -24,8 +24,8 @@ enum class State : int { kIdle, kRunning, kFinished };
 inline constexpr std::uint32_t kMostCbids = 1200;
 
 /// Defines a new module, on the launching thread; `user` is the Tracer.
-std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type,
-                            bool is_function);
+std::uint32_t define_module(
+    void* user, std::uint32_t around, const char* name, const char* type, bool is_function);
 /// Writes the outcome of PyTorch's recorder; `user` is the Tracer.
 void note_memory(void* user, const char* outcome);
 

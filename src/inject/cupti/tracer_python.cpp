@@ -13,10 +13,12 @@ namespace {
 /// Whether the path of a loaded library contains one of `names`, which end with a null pointer.
 bool is_loaded(const char* const* names) {
   const auto contains_name = [](dl_phdr_info* info, std::size_t, void* user) {
-    if (info->dlpi_name == nullptr) return 0;
+    if (info->dlpi_name == nullptr)
+      return 0;
     const auto* name = static_cast<const char* const*>(user);
     for (; *name != nullptr; ++name)
-      if (std::strstr(info->dlpi_name, *name) != nullptr) return 1;
+      if (std::strstr(info->dlpi_name, *name) != nullptr)
+        return 1;
     return 0;
   };
   return dl_iterate_phdr(contains_name, const_cast<char**>(names)) != 0;
@@ -41,15 +43,17 @@ constexpr const char* kNoneInWindows = "in windows: PyTorch's recorder has one b
 
 /// Why a framework's allocations are not recorded; null if they are, or if none is loaded.
 const char* why_no_memory(const Tracer& t) {
-  if (!is_pytorch_loaded()) return is_jax_loaded() ? kNoneOfJax : nullptr;
-  if (t.settings.attached) return kNoneUnderAttach;
+  if (!is_pytorch_loaded())
+    return is_jax_loaded() ? kNoneOfJax : nullptr;
+  if (t.settings.attached)
+    return kNoneUnderAttach;
   return t.follows ? kNoneInWindows : nullptr;
 }
 
 }  // namespace
 
-std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type,
-                            bool is_function) {
+std::uint32_t define_module(
+    void* user, std::uint32_t around, const char* name, const char* type, bool is_function) {
   Tracer& t = *static_cast<Tracer*>(user);
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   return t.encoder.module(around, name, type, is_function);
@@ -65,8 +69,10 @@ void find_modules(Tracer& t) {
   else if (t.settings.modules)
     t.in_modules = t.modules.start(t.settings.module_levels, why);
   const auto kept = [](const char* text) { return text != nullptr ? strdup(text) : nullptr; };
-  if (t.in_modules) t.autograd.find();
-  if (t.in_modules) t.modules.functions().choose(kept(phases), kept(functions));
+  if (t.in_modules)
+    t.autograd.find();
+  if (t.in_modules)
+    t.modules.functions().choose(kept(phases), kept(functions));
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   t.encoder.info("modules", t.in_modules ? "on" : why);
 }

@@ -44,14 +44,20 @@ void end_before_loaded_libraries() {
 }
 
 bool set_up(Collector& c, Context& context) {
-  if (c.plan.pc) return true;
+  if (c.plan.pc)
+    return true;
   char why[512] = {};
   claim_device();
-  if (!context.profiler.enable(c.range, context.context, static_cast<std::uint32_t>(context.device),
-                               c.plan, tell_loss, why, sizeof why)) {
+  if (!context.profiler.enable(c.range,
+                               context.context,
+                               static_cast<std::uint32_t>(context.device),
+                               c.plan,
+                               tell_loss,
+                               why,
+                               sizeof why)) {
     char detail[600];
-    std::snprintf(detail, sizeof detail, "no hardware counters on device %d: %s", context.device,
-                  why);
+    std::snprintf(
+        detail, sizeof detail, "no hardware counters on device %d: %s", context.device, why);
     tell_loss(detail);
     release_device();
     return false;
@@ -59,7 +65,8 @@ bool set_up(Collector& c, Context& context) {
   if (c.plan.flush_cache && !context.flush.ready() &&
       !context.flush.make(c.driver, context.device)) {
     char detail[160];
-    std::snprintf(detail, sizeof detail,
+    std::snprintf(detail,
+                  sizeof detail,
                   "caches of device %d are not flushed: no memory for a buffer of twice its L2, or "
                   "the driver refused "
                   "the kernel",
@@ -73,22 +80,28 @@ bool set_up(Collector& c, Context& context) {
 
 std::size_t room_for_kernels(const Collector& c, std::uint32_t target) {
   const std::uint32_t launches = c.targets[target].launches;
-  if (launches == 0) return 2048;
+  if (launches == 0)
+    return 2048;
   const std::size_t room = (launches + 16) * (c.plan.flush_cache ? 2 : 1);
   return room < Recorder::kMostKernels ? room : Recorder::kMostKernels;
 }
 
 bool arm(Collector& c, Context& context, const Work& work, std::size_t kernel_room) {
-  if (c.plan.pc) return context.pc.enabled() || enable_samples(c, context);
-  if (!context.profiler.enabled() && !set_up(c, context)) return false;
+  if (c.plan.pc)
+    return context.pc.enabled() || enable_samples(c, context);
+  if (!context.profiler.enabled() && !set_up(c, context))
+    return false;
   RangeProfiler& profiler = context.profiler;
   std::size_t pass = work.pass;
   const std::size_t configuration = profiler.configuration(pass);
   Image& image = context.images[work.target][configuration];
-  if (!profiler.turn_to(configuration)) return false;
+  if (!profiler.turn_to(configuration))
+    return false;
   const std::size_t ranges = context.kernels ? kernel_room : work.ranges;
-  if (pass == 0 && !profiler.make(configuration, image, ranges)) return false;
-  if (!profiler.configure(configuration, image, context.kernels)) return false;
+  if (pass == 0 && !profiler.make(configuration, image, ranges))
+    return false;
+  if (!profiler.configure(configuration, image, context.kernels))
+    return false;
   return context.kernels || profiler.start();
 }
 
@@ -108,7 +121,8 @@ bool without_lock(Collector& c, Context& context, Action action) {
 
 // Call it in the context whose work is to be counted.
 void pause_timeline(Collector& c) {
-  if (c.paused || c.plan.pc) return;
+  if (c.paused || c.plan.pc)
+    return;
   c.paused = pause_activity();
   c.driver.cuCtxSynchronize();  // else running kernels would be recorded without an end
   flush_activity();
@@ -116,7 +130,8 @@ void pause_timeline(Collector& c) {
 
 void make_ready(Collector& c, Context& context) {
   const bool is_set_up = without_lock(c, context, [&] {
-    if (c.plan.trace_first == 0) pause_timeline(c);
+    if (c.plan.trace_first == 0)
+      pause_timeline(c);
     return set_up(c, context);
   });
   void* memory = std::calloc(1, sizeof(Multiplexer));
@@ -141,7 +156,8 @@ void go_on_with_kernels(Collector& c, Context& context) {
   context.kernels = true;
   context.mux = new (context.mux) Multiplexer(limits);
   for (std::uint32_t i = 0; i < c.target_count; ++i) {
-    if (c.targets[i].has_graphs) context.mux->drop(i);
+    if (c.targets[i].has_graphs)
+      context.mux->drop(i);
   }
 }
 
@@ -150,12 +166,15 @@ void go_on_with_kernels(Collector& c, Context& context) {
 void detach(Collector& c, Context& last) {
   for (std::size_t i = 0; i < c.context_count; ++i) {
     const Context& context = c.contexts[i];
-    if (context.state == Context::State::kNew) return;
-    if (context.state == Context::State::kReady && !context.mux->done()) return;
+    if (context.state == Context::State::kNew)
+      return;
+    if (context.state == Context::State::kReady && !context.mux->done())
+      return;
   }
   for (std::size_t i = 0; i < c.context_count; ++i) {
     Context& context = c.contexts[i];
-    if (context.state != Context::State::kReady || !context.mux->resting()) continue;
+    if (context.state != Context::State::kReady || !context.mux->resting())
+      continue;
     without_lock(c, context, [&] {
       context.profiler.disable();
       context.pc.disable();
@@ -163,8 +182,10 @@ void detach(Collector& c, Context& last) {
     });
   }
   without_lock(c, last, [&] {
-    if (!c.plan.pc) watch_launches(c, false);  // with samples they are needed to detect NCCL
-    if (c.paused) c.paused = !resume_activity();
+    if (!c.plan.pc)
+      watch_launches(c, false);  // with samples they are needed to detect NCCL
+    if (c.paused)
+      c.paused = !resume_activity();
     return true;
   });
 }
@@ -177,7 +198,8 @@ void release(Collector& c, Context& context) {
     return true;
   });
   context.state = Context::State::kGone;
-  if (context.mux != nullptr) context.mux->failed();
+  if (context.mux != nullptr)
+    context.mux->failed();
   pthread_cond_broadcast(&c.idle);
 }
 
@@ -214,10 +236,13 @@ bool stop_and_evaluate(Collector& c, Context& context, const Work& work) {
   Image* const images = context.images[work.target];
   Image& image = images[context.profiler.configuration(pass)];
   return without_lock(c, context, [&] {
-    if (!context.profiler.stop(image, work.discard)) return false;
-    if (!work.complete) return true;
+    if (!context.profiler.stop(image, work.discard))
+      return false;
+    if (!work.complete)
+      return true;
     evaluate(c, context, images, work.target, context.kernels);
-    if (!c.evaluated) end_before_loaded_libraries();
+    if (!c.evaluated)
+      end_before_loaded_libraries();
     c.evaluated = true;
     return true;
   });
@@ -235,7 +260,8 @@ void stop_session(Collector& c, Context& context, const Work& work) {
 // Does one piece of work for a context; true if there was any. Called with the lock, which it
 // releases while it works.
 bool work_on(Collector& c, Context& context) {
-  if (c.captures.any()) return false;
+  if (c.captures.any())
+    return false;
   if (context.state == Context::State::kNew) {
     make_ready(c, context);
     return true;
@@ -244,7 +270,8 @@ bool work_on(Collector& c, Context& context) {
     release(c, context);
     return true;
   }
-  if (context.state != Context::State::kReady) return false;
+  if (context.state != Context::State::kReady)
+    return false;
   if (context.finished_target != kNoTarget) {
     evaluate_finished_kernels(c, context);
     return true;
@@ -269,16 +296,19 @@ bool lose_patience(Collector& c, std::int64_t now) {
   bool gave_up = false;
   for (std::size_t i = 0; i < c.context_count; ++i) {
     Context& context = c.contexts[i];
-    if (context.state != Context::State::kReady) continue;
+    if (context.state != Context::State::kReady)
+      continue;
     const std::uint32_t awaited = context.mux->awaited();
-    if (awaited == kNoTarget) continue;
+    if (awaited == kNoTarget)
+      continue;
     const Target& target = c.targets[awaited];
     const std::int64_t since =
         target.last_ns > context.armed_at ? target.last_ns : context.armed_at;
     std::int64_t patience = 4 * target.longest_gap_ns;
     if (patience < c.plan.patience_ms * (kSecond / 1000))
       patience = c.plan.patience_ms * (kSecond / 1000);
-    if (now - since < patience) continue;
+    if (now - since < patience)
+      continue;
     context.mux->give_up();
     gave_up = true;
   }
@@ -294,9 +324,11 @@ void rest(Collector& c, std::int64_t now) {
       return;
     }
   }
-  if (c.rests_since == 0) c.rests_since = now;
+  if (c.rests_since == 0)
+    c.rests_since = now;
   const bool may_resume = c.paused && c.plan.trace_first != 0 && !c.captures.any();
-  if (!may_resume || now - c.rests_since < kRestsAfter) return;
+  if (!may_resume || now - c.rests_since < kRestsAfter)
+    return;
   pthread_mutex_unlock(&c.lock);
   const bool resumed = resume_activity();
   pthread_mutex_lock(&c.lock);
@@ -310,9 +342,11 @@ void* work_loop(void* collector) {
     bool has_worked = false;
     for (std::size_t i = 0; i < c.context_count && !c.stop; ++i)
       has_worked = work_on(c, c.contexts[i]) || has_worked;
-    if (has_worked || c.stop) continue;
+    if (has_worked || c.stop)
+      continue;
     const std::int64_t now = monotonic_ns();
-    if (lose_patience(c, now)) continue;
+    if (lose_patience(c, now))
+      continue;
     rest(c, now);
     if (c.paused)
       wait_for(c.wake, c.lock, kPollInterval);
@@ -321,7 +355,8 @@ void* work_loop(void* collector) {
   }
   // The last pass may just have been taken.
   const auto has_results = [](const Context& context) {
-    if (context.state != Context::State::kReady) return false;
+    if (context.state != Context::State::kReady)
+      return false;
     return context.finished_target != kNoTarget || context.mux->stop_is_due();
   };
   for (std::size_t i = 0; i < c.context_count; ++i) {
@@ -329,7 +364,8 @@ void* work_loop(void* collector) {
     }
   }
   for (std::size_t i = 0; i < c.context_count; ++i) {
-    if (c.contexts[i].state != Context::State::kGone) release(c, c.contexts[i]);
+    if (c.contexts[i].state != Context::State::kGone)
+      release(c, c.contexts[i]);
   }
   pthread_mutex_unlock(&c.lock);
   return nullptr;
@@ -338,9 +374,11 @@ void* work_loop(void* collector) {
 }  // namespace
 
 void fail(Context& context) {
-  if (context.state == Context::State::kFailed || context.state == Context::State::kGone) return;
+  if (context.state == Context::State::kFailed || context.state == Context::State::kGone)
+    return;
   context.state = Context::State::kFailed;
-  if (context.mux != nullptr) context.mux->failed();
+  if (context.mux != nullptr)
+    context.mux->failed();
   const char* event = "hardware counters stopped";
   const char* error = context.profiler.error();
   if (context.pc.error()[0] != '\0') {
@@ -361,7 +399,8 @@ void fail_to_begin(Context& context, std::size_t pass) {
 
 bool enable_samples(Collector& c, Context& context) {
   claim_device();  // until the end: enabled sampling may use the counters at any time
-  if (!context.pc.enable(c.pc, c.pc_defined, context.context)) return false;
+  if (!context.pc.enable(c.pc, c.pc_defined, context.context))
+    return false;
   end_before_loaded_libraries();
   return true;
 }

@@ -43,14 +43,17 @@ Abi mpich() {
 }
 
 Abi find(const void* caller) {
-  if (variable("ompi_mpi_comm_world", caller) != 0) return open_mpi(caller);
+  if (variable("ompi_mpi_comm_world", caller) != 0)
+    return open_mpi(caller);
   const auto version =
       reinterpret_cast<int (*)(char*, int*)>(symbol("PMPI_Get_library_version", caller));
   static char text[8192 + 1];
   int length = 0;
-  if (version == nullptr || version(text, &length) != 0) return {};
+  if (version == nullptr || version(text, &length) != 0)
+    return {};
   for (const char* name : {"MPICH", "Intel(R) MPI", "MVAPICH"})
-    if (std::strstr(text, name) != nullptr) return mpich();
+    if (std::strstr(text, name) != nullptr)
+      return mpich();
   return {};
 }
 
@@ -59,13 +62,16 @@ std::atomic<void*> local_library{nullptr};
 }  // namespace
 
 bool Abi::is_shared(Word request) const {
-  if (request == no_request) return true;
-  if (kind == Kind::kOpenMpi) return request == done_request;
+  if (request == no_request)
+    return true;
+  if (kind == Kind::kOpenMpi)
+    return request == done_request;
   const bool is_built_in = request >> 30 == 1;  // of MPICH
   return is_built_in;
 }
 int Abi::rank(int number) const {
-  if (number >= 0) return number;
+  if (number >= 0)
+    return number;
   return number == proc_null ? -2 : -1;
 }
 int Abi::source(const void* status) const {
@@ -79,7 +85,8 @@ bool Abi::is_cancelled(const void* status) const {
   return kind == Kind::kOpenMpi ? read<int>(status, 12) != 0 : (read<int>(status, 4) & 1) != 0;
 }
 std::uint64_t Abi::bytes(const void* status) const {
-  if (kind == Kind::kOpenMpi) return read<std::uint64_t>(status, 16);
+  if (kind == Kind::kOpenMpi)
+    return read<std::uint64_t>(status, 16);
   return read<std::uint32_t>(status, 0) | std::uint64_t{read<std::uint32_t>(status, 4) >> 1} << 32;
 }
 
@@ -94,13 +101,17 @@ Word variable(const char* name, const void* caller) {
 }
 
 void* symbol(const char* name, const void* caller) {
-  if (void* const next = dlsym(RTLD_NEXT, name)) return next;
+  if (void* const next = dlsym(RTLD_NEXT, name))
+    return next;
   void* library = local_library.load(std::memory_order_acquire);
-  if (library != nullptr) return dlsym(library, name);
+  if (library != nullptr)
+    return dlsym(library, name);
   Dl_info info;
-  if (caller == nullptr || dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return nullptr;
+  if (caller == nullptr || dladdr(caller, &info) == 0 || info.dli_fname == nullptr)
+    return nullptr;
   library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
+  if (library == nullptr)
+    return nullptr;
   void* const address = dlsym(library, name);
   if (address == nullptr)
     dlclose(library);

@@ -26,14 +26,17 @@ int leader_of(Word parent, Word child) {
   static const auto free_group = pmpi<int(Word*)>("PMPI_Group_free");
   static const auto translate =
       pmpi<int(Word, int, const int*, Word, int*)>("PMPI_Group_translate_ranks");
-  if (group_of == nullptr || translate == nullptr || free_group == nullptr) return -1;
+  if (group_of == nullptr || translate == nullptr || free_group == nullptr)
+    return -1;
   Word child_group = 0;
   Word parent_group = 0;
-  if (group_of(child, &child_group) != 0) return -1;
+  if (group_of(child, &child_group) != 0)
+    return -1;
   int leader = -1;
   if (group_of(parent, &parent_group) == 0) {
     const int first = 0;
-    if (translate(child_group, 1, &first, parent_group, &leader) != 0) leader = -1;
+    if (translate(child_group, 1, &first, parent_group, &leader) != 0)
+      leader = -1;
     free_group(&parent_group);
   }
   free_group(&child_group);
@@ -57,12 +60,15 @@ bool is_none(Word communicator) {
 Communicator communicator_of(Word handle) {
   Communicator communicator;
   const auto copy = [&](const Communicator& stored) { communicator = stored; };
-  if (communicators.with(handle, copy)) return communicator;
+  if (communicators.with(handle, copy))
+    return communicator;
   const Abi& mpi = abi();
-  if (handle != mpi.world && handle != mpi.self) return {};
+  if (handle != mpi.world && handle != mpi.self)
+    return {};
   static const auto initialized = pmpi<int(int*)>("PMPI_Initialized");
   int is_initialized = 0;
-  if (initialized == nullptr || initialized(&is_initialized) != 0 || is_initialized == 0) return {};
+  if (initialized == nullptr || initialized(&is_initialized) != 0 || is_initialized == 0)
+    return {};
   const int rank = rank_in(mpi.world);
   if (handle == mpi.world)
     communicator = {1, 0, rank};
@@ -74,18 +80,22 @@ Communicator communicator_of(Word handle) {
 
 void note_communicator(Word parent_handle, Word child) {
   const Communicator parent = add_child(parent_handle);
-  if (parent.id == 0 || is_none(child)) return;
+  if (parent.id == 0 || is_none(child))
+    return;
   const int leader = leader_of(parent_handle, child);
-  if (leader < 0) return;
+  if (leader < 0)
+    return;
   const std::uint64_t id = mix(mix(parent.id, parent.children), static_cast<std::uint64_t>(leader));
   communicators.put(child, {id, 0, rank_in(child)});
 }
 
 void note_group(Word parent_handle, Word child, int tag) {
   const Communicator parent = communicator_of(parent_handle);
-  if (parent.id == 0 || is_none(child)) return;
+  if (parent.id == 0 || is_none(child))
+    return;
   const int leader = leader_of(parent_handle, child);
-  if (leader < 0) return;
+  if (leader < 0)
+    return;
   const std::uint64_t id =
       mix(mix(~parent.id, static_cast<std::uint64_t>(tag)), static_cast<std::uint64_t>(leader));
   const std::uint32_t made_before = groups_made.take(id);
@@ -95,7 +105,8 @@ void note_group(Word parent_handle, Word child, int tag) {
 
 void note_copy(Word parent_handle, Word child) {
   const Communicator parent = add_child(parent_handle);
-  if (parent.id == 0 || is_none(child)) return;
+  if (parent.id == 0 || is_none(child))
+    return;
   communicators.put(child, {mix(mix(parent.id, parent.children), 0), 0, parent.self});
 }
 

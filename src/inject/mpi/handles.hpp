@@ -16,7 +16,8 @@ class Handles {
   /// Replaces the value of a handle. False without memory.
   bool put(Word handle, const Value& value) {
     void* const memory = std::malloc(sizeof(Node));
-    if (memory == nullptr) return false;
+    if (memory == nullptr)
+      return false;
     (void)take(handle);
     Share& share = share_of(handle);
     const Held held(share);
@@ -30,11 +31,14 @@ class Handles {
     {
       const Held held(share);
       Node** link = &share.first;
-      while (*link != nullptr && (*link)->handle != handle) link = &(*link)->next;
+      while (*link != nullptr && (*link)->handle != handle)
+        link = &(*link)->next;
       node = *link;
-      if (node != nullptr) *link = node->next;
+      if (node != nullptr)
+        *link = node->next;
     }
-    if (node == nullptr) return Value{};
+    if (node == nullptr)
+      return Value{};
     const Value value = node->value;
     std::free(node);
     return value;
@@ -45,7 +49,8 @@ class Handles {
     Share& share = share_of(handle);
     const Held held(share);
     for (Node* node = share.first; node != nullptr; node = node->next) {
-      if (node->handle != handle) continue;
+      if (node->handle != handle)
+        continue;
       use(node->value);
       return true;
     }

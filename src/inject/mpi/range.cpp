@@ -50,12 +50,17 @@ void add_schemas(nvtxDomainHandle_t domain) {
   for (std::uint8_t says = 0; says < kSaysAll; ++says) {
     Schema& schema = begun[says];
     schema.add("MPI communicator ID", kSize, offsetof(Begun, communicator));
-    if ((says & kSaysRequest) != 0) schema.add("Request", kSize, offsetof(Begun, request));
-    if ((says & kSaysPeer) != 0) schema.add("Peer rank", kNumber, offsetof(Begun, peer));
-    if ((says & kSaysTag) != 0) schema.add("Tag", kNumber, offsetof(Begun, tag));
+    if ((says & kSaysRequest) != 0)
+      schema.add("Request", kSize, offsetof(Begun, request));
+    if ((says & kSaysPeer) != 0)
+      schema.add("Peer rank", kNumber, offsetof(Begun, peer));
+    if ((says & kSaysTag) != 0)
+      schema.add("Tag", kNumber, offsetof(Begun, tag));
     schema.add("Rank", kNumber, offsetof(Begun, self));
-    if ((says & kSaysSource) != 0) schema.add("Source rank", kNumber, offsetof(Begun, source));
-    if ((says & kSaysSource) != 0) schema.add("Source tag", kNumber, offsetof(Begun, source_tag));
+    if ((says & kSaysSource) != 0)
+      schema.add("Source rank", kNumber, offsetof(Begun, source));
+    if ((says & kSaysSource) != 0)
+      schema.add("Source tag", kNumber, offsetof(Begun, source_tag));
     schema.finish(domain, kFirstSchema + says, sizeof(Begun));
   }
   bytes.add("Message size [bytes]", kSize, 0);
@@ -109,13 +114,15 @@ Range::~Range() {
 }
 
 void Range::bytes(std::uint64_t bytes) {
-  if (!is_followed() || bytes == kUnknownBytes) return;
+  if (!is_followed() || bytes == kUnknownBytes)
+    return;
   bytes_ = bytes;
   own_[count_++] = {kBytes, sizeof bytes_, &bytes_};
 }
 
 void Range::received_from(int source, int tag, bool exchange) {
-  if (!is_followed()) return;
+  if (!is_followed())
+    return;
   sender_ = {source, tag};
   own_[count_++] = {exchange ? kSenderOfExchange : kSender, sizeof sender_, &sender_};
 }

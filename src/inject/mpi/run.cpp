@@ -38,7 +38,8 @@ class Call {
   /// The result of MPI's own function; in Fortran that is in the last argument.
   int call_mpi() {
     const int returned = invoke_(real_, words_);
-    if (!arguments_.fortran()) return returned;
+    if (!arguments_.fortran())
+      return returned;
     const int* const error = reinterpret_cast<const int*>(words_[count_]);
     return error == nullptr ? 0 : *error;
   }
@@ -87,7 +88,8 @@ class Call {
       arguments_.word('S') = reinterpret_cast<Word>(status);
     const int result = call_mpi();
     if (result != 0) {
-      if (is_message()) set_failed(range);
+      if (is_message())
+        set_failed(range);
       return result;
     }
     if (function_.act == Act::kReceive)
@@ -104,7 +106,8 @@ class Call {
     const bool sends = !function_.receives || arguments_.has('q');
     const std::uint64_t bytes = sends ? sent_bytes(range.self(), begun) : kUnknownBytes;
     range.bytes(bytes);
-    if (!range.is_followed()) return;
+    if (!range.is_followed())
+      return;
     const Word handle = arguments_.handle_at(function_.act == Act::kProbe ? 'M' : 'R');
     put(handle, {begun.request, bytes, begun.peer, begun.tag, function_.receives});
   }
@@ -119,7 +122,8 @@ class Call {
   /// There was no message.
   void set_failed(Range& range) const {
     range.received_from(-2, 0, false);
-    if (arguments_.has('q')) range.received_from(-2, 0, true);
+    if (arguments_.has('q'))
+      range.received_from(-2, 0, true);
   }
 
   void set_received(Range& range, const Begun& begun) const {
@@ -129,7 +133,8 @@ class Call {
       range.bytes(sent_bytes(range.self(), begun));
     else if (status != nullptr)
       range.bytes(abi().bytes(status));
-    if (status != nullptr) range.received_from(abi().source(status), abi().tag(status), exchange);
+    if (status != nullptr)
+      range.received_from(abi().source(status), abi().tag(status), exchange);
   }
 
   /// Notes a communicator or window that the call has made.
@@ -144,7 +149,8 @@ class Call {
         note_communicator(parent, communicator);
     }
     const Word window = arguments_.has('W') ? arguments_.handle_at('W') : 0;
-    if (window != 0) note_window(parent, window);
+    if (window != 0)
+      note_window(parent, window);
   }
 
   int prepare() {
@@ -152,9 +158,11 @@ class Call {
     (void)set_begun(begun);
     const Word comm = communicator_or_window();
     const int result = call_mpi();
-    if (result != 0) return result;
+    if (result != 0)
+      return result;
     std::uint64_t bytes = kUnknownBytes;
-    if (!function_.receives) bytes = sent_bytes(communicator_of(comm).self, begun);
+    if (!function_.receives)
+      bytes = sent_bytes(communicator_of(comm).self, begun);
     put(arguments_.handle_at('R'),
         {0, bytes, begun.peer, begun.tag, function_.receives, function_.start_name(), comm});
     return result;
@@ -168,7 +176,9 @@ class Call {
       Posted posted = active_requests.take(request);
       if (posted.start != nullptr) {
         const std::uint64_t number = next_number();
-        Range started(posted.start, posted.comm, kSaysPeer | kSaysTag | kSaysRequest,
+        Range started(posted.start,
+                      posted.comm,
+                      kSaysPeer | kSaysTag | kSaysRequest,
                       {0, number, posted.peer, posted.tag, 0, 0, 0, 0});
         started.bytes(posted.bytes);
         posted.number = started.is_followed() ? number : 0;
@@ -199,7 +209,8 @@ class Call {
   /// Begins a receive only if there is a message.
   int probe_without_waiting() {
     const int result = call_mpi();
-    if (result != 0 || *arguments_.pointer<int>('f') == 0) return result;
+    if (result != 0 || *arguments_.pointer<int>('f') == 0)
+      return result;
     Begun begun{};
     const std::uint8_t says = set_begun(begun);
     begun.request = next_number();
@@ -229,9 +240,11 @@ class Call {
     nvtxPayloadData_t data{};  // outlives the range
     Range range(function_.range_name());
     alignas(8) char own_status[24];
-    if (arguments_.is_ignored('S')) arguments_.word('S') = reinterpret_cast<Word>(own_status);
+    if (arguments_.is_ignored('S'))
+      arguments_.word('S') = reinterpret_cast<Word>(own_status);
     const int result = call_mpi();
-    if (result != 0 || posted.number == 0 || arguments_.word('S') == 0) return result;
+    if (result != 0 || posted.number == 0 || arguments_.word('S') == 0)
+      return result;
     const void* const status = arguments_.pointer('S');
     completion = {posted.number, abi().bytes(status), abi().source(status), abi().tag(status)};
     data = payload_of(completion);
@@ -242,7 +255,8 @@ class Call {
     const Posted posted = active_requests.take(arguments_.handle_at('M'));
     const Range range(function_.range_name());
     const int result = call_mpi();
-    if (result == 0) put(arguments_.handle_at('R'), posted);
+    if (result == 0)
+      put(arguments_.handle_at('R'), posted);
     return result;
   }
 
@@ -256,11 +270,16 @@ class Call {
 
 }  // namespace
 
-int run(Function& function, Language language, Word* words, int count, Invoke invoke,
+int run(Function& function,
+        Language language,
+        Word* words,
+        int count,
+        Invoke invoke,
         const void* caller) {
   void* const real = function.real_function(language, caller);
   constexpr int kOtherError = 15;  // MPI_ERR_OTHER, or a similar error, in every MPI
-  if (real == nullptr) return kOtherError;
+  if (real == nullptr)
+    return kOtherError;
   const Abi& mpi = abi(caller);
   if (mpi.kind == Abi::Kind::kUnknown && language < Language::kFortran) {
     const Range range(function.range_name());
@@ -271,7 +290,8 @@ int run(Function& function, Language language, Word* words, int count, Invoke in
   // call its older Fortran functions; MPICH's for calls without a buffer call PMPI's.
   const auto calls_pmpi =
       mpi.kind == Abi::Kind::kOpenMpi ? Language::kFortran : Language::kFortran08;
-  if (language >= Language::kFortran && language != calls_pmpi) return invoke(real, words);
+  if (language >= Language::kFortran && language != calls_pmpi)
+    return invoke(real, words);
   return Call(function, language, words, count, invoke, real).run();
 }
 

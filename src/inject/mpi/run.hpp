@@ -10,7 +10,11 @@ namespace rangescope::inject::mpi {
 using Invoke = int (*)(void* real, Word* words);
 
 /// MPI's result; in Fortran that is in the last argument, after those that have roles.
-int run(Function& function, Language language, Word* words, int count, Invoke invoke,
+int run(Function& function,
+        Language language,
+        Word* words,
+        int count,
+        Invoke invoke,
         const void* caller);
 
 template <std::size_t... I>

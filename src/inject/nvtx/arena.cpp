@@ -28,26 +28,30 @@ std::size_t page_bytes() {
 }
 
 void* pages_allocate(std::size_t bytes) {
-  void* pages = ::mmap(nullptr, round_up(bytes, 4096), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* pages = ::mmap(
+      nullptr, round_up(bytes, 4096), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return pages == MAP_FAILED ? nullptr : pages;
 }
 
 void pages_free(void* pages, std::size_t bytes) {
-  if (pages != nullptr) ::munmap(pages, round_up(bytes, 4096));
+  if (pages != nullptr)
+    ::munmap(pages, round_up(bytes, 4096));
 }
 
 void* arena_allocate(std::size_t bytes) {
   bytes = round_up(bytes, 16);
-  if (bytes > kBlock / 8) return pages_allocate(bytes);
+  if (bytes > kBlock / 8)
+    return pages_allocate(bytes);
   for (;;) {
     Block* block = current.load(std::memory_order_acquire);
     if (block != nullptr) {
       const std::size_t offset = block->used.fetch_add(bytes, std::memory_order_relaxed);
-      if (offset + bytes <= block->size) return reinterpret_cast<char*>(block) + offset;
+      if (offset + bytes <= block->size)
+        return reinterpret_cast<char*>(block) + offset;
     }
     void* pages = pages_allocate(kBlock);
-    if (pages == nullptr) return nullptr;
+    if (pages == nullptr)
+      return nullptr;
     auto* new_block = static_cast<Block*>(pages);
     new_block->size = kBlock;
     new_block->used.store(round_up(sizeof(Block), 16), std::memory_order_relaxed);

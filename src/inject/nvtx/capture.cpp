@@ -110,7 +110,8 @@ Drop reason_of(int error) {
 
 bool exceeds_file_limit(std::uint64_t end) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0)
+    return false;
   return limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur;
 }
 
@@ -122,8 +123,10 @@ int write_zeros(int file, std::uint64_t offset, std::size_t bytes) {
     do {
       written = pwrite(file, zeros, sizeof zeros, static_cast<off_t>(offset + done));
     } while (written < 0 && errno == EINTR);
-    if (written < 0) return errno;
-    if (written != static_cast<ssize_t>(sizeof zeros)) return ENOSPC;
+    if (written < 0)
+      return errno;
+    if (written != static_cast<ssize_t>(sizeof zeros))
+      return ENOSPC;
   }
   return 0;
 }
@@ -131,12 +134,16 @@ int write_zeros(int file, std::uint64_t offset, std::size_t bytes) {
 // Reserves [offset, offset + bytes) on disk: 0, or errno. RLIMIT_FSIZE is checked first, because
 // the kernel would send SIGXFSZ.
 int reserve(int file, std::uint64_t offset, std::size_t bytes) {
-  if (exceeds_file_limit(offset + bytes)) return EFBIG;
+  if (exceeds_file_limit(offset + bytes))
+    return EFBIG;
   for (int attempt = 0; attempt < 100; ++attempt) {
-    if (fallocate(file, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return 0;
-    if (errno != EINTR) break;
+    if (fallocate(file, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0)
+      return 0;
+    if (errno != EINTR)
+      break;
   }
-  if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
+  if (errno != EOPNOTSUPP && errno != ENOSYS)
+    return errno;
   return write_zeros(file, offset, bytes);
 }
 
@@ -144,7 +151,8 @@ int reserve(int file, std::uint64_t offset, std::size_t bytes) {
 // first written.
 bool is_sparse(int file) {
   struct statfs system {};
-  if (fstatfs(file, &system) != 0) return false;
+  if (fstatfs(file, &system) != 0)
+    return false;
   constexpr std::uint32_t kSparseTypes[] = {0xEF53u,       // ext2 to ext4
                                             0x58465342u,   // XFS
                                             0x9123683Eu,   // Btrfs
@@ -152,7 +160,8 @@ bool is_sparse(int file) {
                                             0x794C7630u,   // overlay
                                             0xF2F52010u};  // F2FS
   for (const std::uint32_t type : kSparseTypes)
-    if (static_cast<std::uint32_t>(system.f_type) == type) return true;
+    if (static_cast<std::uint32_t>(system.f_type) == type)
+      return true;
   return false;
 }
 
@@ -161,10 +170,13 @@ bool is_sparse(int file) {
 std::uint64_t make_sparse(int file) {
   std::uint64_t bytes = settings.load(std::memory_order_acquire)->limit;
   rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return 0;
-  if (bytes > limit.rlim_cur) bytes = limit.rlim_cur;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0)
+    return 0;
+  if (bytes > limit.rlim_cur)
+    bytes = limit.rlim_cur;
   bytes = bytes / page_bytes() * page_bytes();
-  if (bytes <= page_bytes() || !is_sparse(file)) return 0;
+  if (bytes <= page_bytes() || !is_sparse(file))
+    return 0;
   return ftruncate(file, static_cast<off_t>(bytes)) == 0 ? bytes : 0;
 }
 
@@ -199,17 +211,21 @@ int reason_of_fault(char* chunk) {
 // On failure MAP_FAILED, and `error`.
 void* map_more(const CaptureFile& file, std::uint64_t offset, std::size_t bytes, int& error) {
   error = EFBIG;
-  if (offset + bytes > file.sparse_bytes) return MAP_FAILED;
+  if (offset + bytes > file.sparse_bytes)
+    return MAP_FAILED;
   void* const start_of_file = mremap(file.header, 0, offset + bytes, MREMAP_MAYMOVE);
   error = errno;
-  if (start_of_file == MAP_FAILED) return MAP_FAILED;
+  if (start_of_file == MAP_FAILED)
+    return MAP_FAILED;
   char* const chunk = static_cast<char*>(start_of_file) + offset;
   const bool has_blocks = populate(chunk, bytes) == 0;
   if (!has_blocks) {
     error = errno;
-    if (error == EFAULT) error = reason_of_fault(chunk);
+    if (error == EFAULT)
+      error = reason_of_fault(chunk);
   }
-  if (munmap(start_of_file, offset) == 0 && has_blocks) return chunk;
+  if (munmap(start_of_file, offset) == 0 && has_blocks)
+    return chunk;
   munmap(start_of_file, offset + bytes);
   return MAP_FAILED;
 }
@@ -252,10 +268,16 @@ void fill(native::FileHeader& header, std::uint32_t window) {
 // Opens a new file of this process, and sets the path; -1 and errno on failure.
 int create_file(CaptureFile& created, const char* folder) {
   for (std::uint64_t image = 0; image < kMostFiles; ++image) {
-    snprintf(created.path, sizeof created.path, "%s/%d.%llu%s", folder, static_cast<int>(getpid()),
-             static_cast<unsigned long long>(image), native::kSuffix);
+    snprintf(created.path,
+             sizeof created.path,
+             "%s/%d.%llu%s",
+             folder,
+             static_cast<int>(getpid()),
+             static_cast<unsigned long long>(image),
+             native::kSuffix);
     const int file = open(created.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (file >= 0 || errno != EEXIST) return file;
+    if (file >= 0 || errno != EEXIST)
+      return file;
   }
   return -1;
 }
@@ -272,12 +294,14 @@ void* map_reserved(const CaptureFile& state, std::uint64_t offset, std::size_t b
   if (error == 0) {
     mapped =
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
-    if (mapped == MAP_FAILED) error = errno;
+    if (mapped == MAP_FAILED)
+      error = errno;
   }
   close(file);
   // One call instead of a page fault every 128 ranges. Linux before 5.14 refuses it, and the faults
   // happen one by one.
-  if (mapped != MAP_FAILED && bytes >= kPopulate) madvise(mapped, bytes, kMadvPopulateWrite);
+  if (mapped != MAP_FAILED && bytes >= kPopulate)
+    madvise(mapped, bytes, kMadvPopulateWrite);
   return mapped;
 }
 
@@ -286,8 +310,8 @@ void* map_reserved(const CaptureFile& state, std::uint64_t offset, std::size_t b
 bool leave_reason(const char* folder, int error) {
   char reason[16], path[PATH_MAX + 64];
   snprintf(reason, sizeof reason, "%d", error);
-  snprintf(path, sizeof path, "%s/%d%s", folder, static_cast<int>(getpid()),
-           native::kRefusedSuffix);
+  snprintf(
+      path, sizeof path, "%s/%d%s", folder, static_cast<int>(getpid()), native::kRefusedSuffix);
   return symlink(reason, path) == 0 || errno == EEXIST;
 }
 
@@ -304,21 +328,28 @@ void* map_header(CaptureFile& created, int file, int& error) {
   void* const recycled = created.header;
   created.sparse_bytes = make_sparse(file);
   error = created.sparse_bytes != 0 ? 0 : reserve(file, 0, page_bytes());
-  if (error != 0) return MAP_FAILED;
+  if (error != 0)
+    return MAP_FAILED;
   const int flags = recycled != nullptr ? MAP_SHARED | MAP_FIXED : MAP_SHARED;
   void* header = mmap(recycled, page_bytes(), PROT_READ | PROT_WRITE, flags, file, 0);
   if (header == MAP_FAILED) {
     error = errno;
     return MAP_FAILED;
   }
-  if (created.sparse_bytes == 0) return header;
-  if (can_be_mapped_twice(header) && populate(header, page_bytes()) == 0) return header;
+  if (created.sparse_bytes == 0)
+    return header;
+  if (can_be_mapped_twice(header) && populate(header, page_bytes()) == 0)
+    return header;
   error = errno == EFAULT ? ENOSPC : 0;
   created.sparse_bytes = 0;
-  if (error == 0 && ftruncate(file, 0) != 0) error = errno;
-  if (error == 0) error = reserve(file, 0, page_bytes());
-  if (error == 0) return header;
-  if (recycled == nullptr) munmap(header, page_bytes());
+  if (error == 0 && ftruncate(file, 0) != 0)
+    error = errno;
+  if (error == 0)
+    error = reserve(file, 0, page_bytes());
+  if (error == 0)
+    return header;
+  if (recycled == nullptr)
+    munmap(header, page_bytes());
   return MAP_FAILED;
 }
 
@@ -340,14 +371,16 @@ CaptureFile* make_file(const char* folder, std::uint32_t window, int& error) {
   const int file = create_file(*created, folder);
   if (file < 0) {
     error = errno;
-    if (recycled != nullptr) process.spare.store(created);
+    if (recycled != nullptr)
+      process.spare.store(created);
     return nullptr;
   }
   void* const header = map_header(*created, file, error);
   close(file);
   if (header == MAP_FAILED) {
     unlink(created->path);
-    if (recycled != nullptr) process.spare.store(created);
+    if (recycled != nullptr)
+      process.spare.store(created);
     return nullptr;
   }
   created->header = static_cast<native::FileHeader*>(header);
@@ -365,17 +398,22 @@ template <std::size_t n>
 std::uint64_t launcher_number_plus_1(const char* const (&variables)[n]) {
   unsigned value = 0;
   for (const char* name : variables)
-    if (wire::parse_rank(getenv(name), value)) return std::uint64_t{value} + 1;
+    if (wire::parse_rank(getenv(name), value))
+      return std::uint64_t{value} + 1;
   return 0;
 }
 
 bool refuse(const char* why, const char* folder) {
   if (!is_off(getenv(wire::kVerbose))) {
     char line[PATH_MAX + 128];
-    const int length =
-        snprintf(line, sizeof line, "rangescope: nothing is recorded in process %d: %s: %s\n",
-                 static_cast<int>(getpid()), why, folder);
-    if (length > 0 && write(2, line, static_cast<std::size_t>(length)) < 0) return false;
+    const int length = snprintf(line,
+                                sizeof line,
+                                "rangescope: nothing is recorded in process %d: %s: %s\n",
+                                static_cast<int>(getpid()),
+                                why,
+                                folder);
+    if (length > 0 && write(2, line, static_cast<std::size_t>(length)) < 0)
+      return false;
   }
   return false;
 }
@@ -398,7 +436,8 @@ namespace {
 // The rank of this process is not in RANGESCOPE_RANKS.
 bool is_rank_left_out(std::uint64_t rank_plus_1) {
   const char* ranks = getenv(wire::kRanks);
-  if (ranks == nullptr || rank_plus_1 == 0) return false;
+  if (ranks == nullptr || rank_plus_1 == 0)
+    return false;
   return !wire::lists_rank(ranks, static_cast<unsigned>(rank_plus_1 - 1));
 }
 
@@ -412,7 +451,8 @@ bool set_folder(Settings& prepared, const char* folder) {
     prepared.folder[used++] = '/';
   }
   const std::size_t length = strlen(folder);
-  if (used + length >= sizeof prepared.folder) return refuse("RANGESCOPE_DIR is too long", folder);
+  if (used + length >= sizeof prepared.folder)
+    return refuse("RANGESCOPE_DIR is too long", folder);
   memcpy(prepared.folder + used, folder, length + 1);
   return true;
 }
@@ -420,7 +460,8 @@ bool set_folder(Settings& prepared, const char* folder) {
 // leave_reason() with the rights of the user who started a set-user-id program: the caller chooses
 // the folder, and must not make files of another user there.
 void leave_reason_as_caller(const char* folder) {
-  if (process.no_file.exchange(1) != 0) return;
+  if (process.no_file.exchange(1) != 0)
+    return;
   const auto user = syscall(SYS_setfsuid, getuid());
   const auto group = syscall(SYS_setfsgid, getgid());
   (void)leave_reason(folder, EPERM);
@@ -430,7 +471,8 @@ void leave_reason_as_caller(const char* folder) {
 
 std::uint64_t capture_limit() {
   const char* text = getenv(wire::kMaxCaptureSize);
-  if (text == nullptr || text[0] == '\0') return kDefaultLimit;
+  if (text == nullptr || text[0] == '\0')
+    return kDefaultLimit;
   char* end = nullptr;
   const unsigned long long bytes = strtoull(text, &end, 10);
   const bool is_number = end != text && *end == '\0';
@@ -440,15 +482,20 @@ std::uint64_t capture_limit() {
 }  // namespace
 
 bool capture_prepare() {
-  if (settings.load(std::memory_order_acquire) != nullptr) return true;
+  if (settings.load(std::memory_order_acquire) != nullptr)
+    return true;
   const Quiet quiet;
   const char* folder = getenv(wire::kDir);
-  if (folder == nullptr || folder[0] == '\0') return refuse("RANGESCOPE_DIR is not set", "");
+  if (folder == nullptr || folder[0] == '\0')
+    return refuse("RANGESCOPE_DIR is not set", "");
   const std::uint64_t rank_plus_1 = launcher_number_plus_1(wire::kRankVariables);
-  if (is_rank_left_out(rank_plus_1)) return refuse("its rank is not to be profiled", "");
+  if (is_rank_left_out(rank_plus_1))
+    return refuse("its rank is not to be profiled", "");
   auto* prepared = static_cast<Settings*>(arena_allocate(sizeof(Settings)));
-  if (prepared == nullptr) return refuse("there is no memory", folder);
-  if (!set_folder(*prepared, folder)) return false;
+  if (prepared == nullptr)
+    return refuse("there is no memory", folder);
+  if (!set_folder(*prepared, folder))
+    return false;
   if (getauxval(AT_SECURE) != 0) {
     leave_reason_as_caller(prepared->folder);
     return refuse("it has the rights of another user (set-user-id)", prepared->folder);
@@ -491,8 +538,10 @@ bool has_given_up(std::uint32_t window) {
 // window that is over.
 CaptureFile* capture_file(std::uint32_t window) {
   CaptureFile* current = process.file.load(std::memory_order_acquire);
-  if (is_of_window(current, window)) return current;
-  if (has_given_up(window) || window != control::window()) return nullptr;
+  if (is_of_window(current, window))
+    return current;
+  if (has_given_up(window) || window != control::window())
+    return nullptr;
   const Quiet quiet;
   const bool is_fork_child = ancestor.load(std::memory_order_acquire) != nullptr;
   if (is_fork_child && is_newly_filtered()) {
@@ -500,7 +549,8 @@ CaptureFile* capture_file(std::uint32_t window) {
     give_up_window(window);
     return nullptr;
   }
-  if (is_fork_child) clock_prepare();
+  if (is_fork_child)
+    clock_prepare();
   char folder[sizeof Settings::folder + 24];
   const char* const all_windows = settings.load(std::memory_order_acquire)->folder;
   if (window == 0)
@@ -511,14 +561,16 @@ CaptureFile* capture_file(std::uint32_t window) {
   CaptureFile* created = make_file(folder, window, error);
   if (created == nullptr) {
     native::FileHeader* const parents = ancestor.load(std::memory_order_acquire);
-    if (!leave_reason(folder, error) && parents != nullptr) count_with_ancestor(*parents);
+    if (!leave_reason(folder, error) && parents != nullptr)
+      count_with_ancestor(*parents);
     give_up_window(window);
     current = process.file.load(std::memory_order_acquire);
     return is_of_window(current, window) ? current : nullptr;
   }
   if (process.file.compare_exchange_strong(current, created)) {
     ancestor.store(created->header, std::memory_order_release);
-    if (current != nullptr) process.spare.store(process.older.exchange(current));
+    if (current != nullptr)
+      process.spare.store(process.older.exchange(current));
     return created;
   }
   unlink(created->path);  // another thread was first
@@ -596,11 +648,13 @@ native::ChunkHeader* capture_chunk(std::uint32_t window, std::size_t bytes, Drop
 std::uint32_t capture_thinning() {
   const CaptureFile* file = process.file.load(std::memory_order_acquire);
   const std::uint64_t limit = settings.load(std::memory_order_acquire)->limit;
-  if (file == nullptr || limit < kLeastThinned) return 1;
+  if (file == nullptr || limit < kLeastThinned)
+    return 1;
   const std::uint64_t used = file->next.load(std::memory_order_relaxed);
   const std::uint64_t left = used < limit ? limit - used : 0;
   unsigned halvings = 0;
-  while (halvings < 15 && left <= limit >> (halvings + 1)) ++halvings;
+  while (halvings < 15 && left <= limit >> (halvings + 1))
+    ++halvings;
   return 1u << 2 * halvings;
 }
 
@@ -610,7 +664,8 @@ void capture_release(native::ChunkHeader* chunk, std::size_t bytes) {
 
 void capture_count(Drop why, std::uint64_t count) {
   const auto reason = static_cast<std::uint32_t>(why);
-  if (why == kWindowOver) return;
+  if (why == kWindowOver)
+    return;
   CaptureFile* file = process.file.load(std::memory_order_acquire);
   if (file != nullptr) {
     add_drops(*file->header, reason, count);
@@ -636,7 +691,8 @@ bool capture_header_holds(const void* address) {
   };
   for (const std::atomic<CaptureFile*>* slot : {&process.file, &process.older}) {
     const CaptureFile* file = slot->load(std::memory_order_acquire);
-    if (file != nullptr && holds(file->header)) return true;
+    if (file != nullptr && holds(file->header))
+      return true;
   }
   return holds(ancestor.load(std::memory_order_acquire)) || control::holds(address);
 }

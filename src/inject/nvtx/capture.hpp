@@ -26,7 +26,8 @@ namespace rangescope::inject {
 /// A mapped chunk of `bytes` (a multiple of 4096), all zeros. On failure null and the reason in
 /// `why`: kWindowOver if another window is recorded by now. Makes the window's file if this process
 /// has none yet.
-[[nodiscard]] wire::native::ChunkHeader* capture_chunk(std::uint32_t window, std::size_t bytes,
+[[nodiscard]] wire::native::ChunkHeader* capture_chunk(std::uint32_t window,
+                                                       std::size_t bytes,
                                                        wire::native::Drop& why);
 inline constexpr wire::native::Drop kWindowOver{wire::native::kDropReasons};  ///< not counted
 /// N if one range of N is to be recorded: 1 until half of the file is used, then 4, 16, ... as the

@@ -24,11 +24,13 @@ struct Table {
 
 Table table_of(const NvtxExportTableCallbacks& callbacks, unsigned module) {
   Table module_table;
-  if (callbacks.GetModuleFunctionTable(static_cast<NvtxCallbackModule>(module), &module_table.table,
-                                       &module_table.size) == 0)
+  if (callbacks.GetModuleFunctionTable(
+          static_cast<NvtxCallbackModule>(module), &module_table.table, &module_table.size) == 0)
     return {};
-  if (module_table.table == nullptr) return {};
-  if (module_table.size > kMostCallbacks) module_table.size = kMostCallbacks;
+  if (module_table.table == nullptr)
+    return {};
+  if (module_table.size > kMostCallbacks)
+    module_table.size = kMostCallbacks;
   for (unsigned i = 0; i < module_table.size; ++i)
     module_table.before[i] = module_table.table[i] != nullptr ? *module_table.table[i] : nullptr;
   return module_table;
@@ -49,25 +51,30 @@ void* library() {
 
 bool initialize(NvtxGetExportTableFunc_t get_table) {
   void* const other = library();
-  if (other == nullptr) return false;
+  if (other == nullptr)
+    return false;
   auto* start_other =
       reinterpret_cast<NvtxInitializeInjectionNvtxFunc_t>(dlsym(other, "InitializeInjectionNvtx2"));
   const auto* callbacks =
       static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
-  if (start_other == nullptr || callbacks == nullptr) return false;
+  if (start_other == nullptr || callbacks == nullptr)
+    return false;
   Table tables[kModules];
   for (unsigned module = 1; module < kModules; ++module)
     tables[module] = table_of(*callbacks, module);
-  if (start_other(get_table) == 0) return false;
+  if (start_other(get_table) == 0)
+    return false;
   for (unsigned module = 1; module < kModules; ++module) {
     const Table& table = tables[module];
     for (unsigned i = 0; i < table.size; ++i) {
       NvtxFunctionPointer* const callback = table.table[i];
-      if (callback == nullptr || *callback == table.before[i]) continue;
+      if (callback == nullptr || *callback == table.before[i])
+        continue;
       functions[module][i].store(*callback, std::memory_order_release);
       // Its calls would carry our domain handles: user synchronization objects are off while two
       // tools listen.
-      if (module == NVTX_CB_MODULE_SYNC) *callback = nullptr;
+      if (module == NVTX_CB_MODULE_SYNC)
+        *callback = nullptr;
     }
   }
   return true;

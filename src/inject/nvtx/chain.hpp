@@ -82,13 +82,15 @@ template <unsigned module, unsigned index, typename R, typename... A, R (*own)(A
 struct Both<module, index, own> {
   static R call(A... arguments) {
     auto* const other = reinterpret_cast<R (*)(A...)>(next(module, index));
-    if (other == nullptr) return own(arguments...);
+    if (other == nullptr)
+      return own(arguments...);
     if constexpr (std::is_void_v<R>) {
       other(pass(arguments)...);
       own(arguments...);
     } else {
       const R theirs = other(pass(arguments)...);
-      if constexpr (std::is_same_v<R, nvtxRangeId_t>) given_range_id = theirs;
+      if constexpr (std::is_same_v<R, nvtxRangeId_t>)
+        given_range_id = theirs;
       const R ours = own(arguments...);
       given_range_id = 0;
       return join(ours, theirs);

@@ -19,7 +19,8 @@ bool join(const char* folder) {
   char path[PATH_MAX + 16];
   snprintf(path, sizeof path, "%s/%s", folder, wire::control::kFile);
   const int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (file < 0) return errno == ENOENT;
+  if (file < 0)
+    return errno == ENOENT;
   char magic[sizeof page.magic] = {};
   struct stat status {};
   const bool is_joined =
@@ -38,8 +39,8 @@ namespace {
 bool counting() {
   const auto own_pid = static_cast<std::uint32_t>(getpid());
   std::uint32_t counting_pid = 0;
-  const bool is_first = __atomic_compare_exchange_n(&page.counts, &counting_pid, own_pid, false,
-                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  const bool is_first = __atomic_compare_exchange_n(
+      &page.counts, &counting_pid, own_pid, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return is_first || counting_pid == own_pid;
 }
 
@@ -50,10 +51,12 @@ void wake() {
 }  // namespace
 
 void count(const Name& name) {
-  if (name.bytes == 0 || name.bytes >= sizeof page.name) return;
+  if (name.bytes == 0 || name.bytes >= sizeof page.name)
+    return;
   const bool is_counted_name =
       memcmp(name.text, page.name, name.bytes) == 0 && page.name[name.bytes] == '\0';
-  if (!is_counted_name || !counting()) return;
+  if (!is_counted_name || !counting())
+    return;
   const std::uint32_t number = __atomic_add_fetch(&page.pushed, 1, __ATOMIC_RELAXED);
   if (number + 1 == page.first)
     wake();
@@ -64,7 +67,8 @@ void count(const Name& name) {
 }
 
 bool is_called() {
-  if (!counting() || __atomic_add_fetch(&page.pushed, 1, __ATOMIC_RELAXED) != 1) return false;
+  if (!counting() || __atomic_add_fetch(&page.pushed, 1, __ATOMIC_RELAXED) != 1)
+    return false;
   wake();
   return true;
 }
@@ -75,7 +79,8 @@ void starts() {
 }
 
 void stops() {
-  if (page.start_ns == 0 || !counting()) return;
+  if (page.start_ns == 0 || !counting())
+    return;
   page.end_ns = now_ns();
   __atomic_store_n(&page.dormant, wire::control::kDormant, __ATOMIC_RELEASE);
   __atomic_store_n(&page.first, 0, __ATOMIC_RELAXED);

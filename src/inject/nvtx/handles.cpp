@@ -34,7 +34,8 @@ std::atomic<std::uint32_t> string_count{0};
 
 const char* keep(const Name& name) {
   auto* text = static_cast<char*>(arena_allocate(std::size_t{name.bytes} + 1));
-  if (text != nullptr && name.bytes > 0) std::memcpy(text, name.text, name.bytes);
+  if (text != nullptr && name.bytes > 0)
+    std::memcpy(text, name.text, name.bytes);
   return text;
 }
 
@@ -50,7 +51,8 @@ const Domain* domain_at(std::uint32_t domain) {
 const Domain* new_domain(const Name& name) {
   auto* domain = arena_array<Domain>(1);
   const char* text = domain != nullptr ? keep(name) : nullptr;
-  if (text == nullptr) return nullptr;
+  if (text == nullptr)
+    return nullptr;
   *domain = {text, name.bytes, name.hash};
   return domain;
 }
@@ -58,11 +60,14 @@ const Domain* new_domain(const Name& name) {
 // The pool of that number, allocated if it does not exist yet; null without memory.
 Registered* pool_at(std::uint32_t pool) {
   Registered* existing = pools[pool].load(std::memory_order_acquire);
-  if (existing != nullptr) return existing;
+  if (existing != nullptr)
+    return existing;
   const std::size_t bytes = sizeof(Registered) * (std::size_t{kFirstPool} << pool);
   auto* allocated = static_cast<Registered*>(pages_allocate(bytes));
-  if (allocated == nullptr) return nullptr;
-  if (pools[pool].compare_exchange_strong(existing, allocated)) return allocated;
+  if (allocated == nullptr)
+    return nullptr;
+  if (pools[pool].compare_exchange_strong(existing, allocated))
+    return allocated;
   pages_free(allocated, bytes);  // another thread was first
   return existing;
 }
@@ -76,7 +81,8 @@ Registered* registered(const void* handle) {
     const auto begin =
         reinterpret_cast<std::uintptr_t>(pools[pool].load(std::memory_order_acquire));
     std::uint32_t size = kFirstPool << pool;
-    if (size > count - first) size = count - first;
+    if (size > count - first)
+      size = count - first;
     const bool is_in_pool =
         begin != 0 && address >= begin && address < begin + size * sizeof(Registered);
     if (is_in_pool && (address - begin) % sizeof(Registered) == 0) {
@@ -90,8 +96,10 @@ Registered* registered(const void* handle) {
 
 bool same(const Registered& string, std::uint32_t domain, const Name& name) {
   const Name& text = string.name;
-  if (string.domain != domain || text.hash != name.hash) return false;
-  if (text.bytes != name.bytes || text.cut != name.cut) return false;
+  if (string.domain != domain || text.hash != name.hash)
+    return false;
+  if (text.bytes != name.bytes || text.cut != name.cut)
+    return false;
   return name.bytes == 0 || std::memcmp(text.text, name.text, name.bytes) == 0;
 }
 
@@ -100,10 +108,12 @@ Registered* new_place() {
   constexpr std::uint32_t kMostStrings = kFirstPool * ((1u << kPools) - 1);
   std::uint32_t number = string_count.load(std::memory_order_relaxed);
   do {
-    if (number == kMostStrings) return nullptr;
+    if (number == kMostStrings)
+      return nullptr;
   } while (!string_count.compare_exchange_weak(number, number + 1, std::memory_order_acq_rel));
   std::uint32_t pool = 0;
-  for (; number >= kFirstPool << pool; ++pool) number -= kFirstPool << pool;
+  for (; number >= kFirstPool << pool; ++pool)
+    number -= kFirstPool << pool;
   Registered* const strings = pool_at(pool);
   return strings != nullptr ? strings + number : nullptr;
 }
@@ -116,11 +126,15 @@ std::uint32_t make_domain(const Name& name) {
   for (std::uint32_t i = 1; i < kMostDomains; ++i) {
     const Domain* existing = domains[i].load(std::memory_order_acquire);
     if (existing == nullptr) {
-      if (added == nullptr) added = new_domain(name);
-      if (added == nullptr) break;
-      if (domains[i].compare_exchange_strong(existing, added)) return i;
+      if (added == nullptr)
+        added = new_domain(name);
+      if (added == nullptr)
+        break;
+      if (domains[i].compare_exchange_strong(existing, added))
+        return i;
     }
-    if (same(*existing, name)) return i;
+    if (same(*existing, name))
+      return i;
   }
   capture_count(wire::native::Drop::kTooManyDomains);
   return 0;
@@ -131,7 +145,8 @@ void* domain_handle(std::uint32_t domain) {
 }
 
 std::uint32_t domain_of(const void* handle) {
-  if (handle == nullptr) return 0;
+  if (handle == nullptr)
+    return 0;
   const auto offset =
       reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(domains);
   const auto index = static_cast<std::uint32_t>(offset / sizeof domains[0]);
@@ -151,11 +166,14 @@ void* make_string(std::uint32_t domain, const Name& name) {
   std::atomic<Registered*>& bucket = buckets[(name.hash ^ domain * 0x9e3779b9u) % kBuckets];
   Registered* const first = bucket.load(std::memory_order_acquire);
   for (Registered* string = first; string != nullptr; string = string->next_in_bucket)
-    if (same(*string, domain, name)) return string;
+    if (same(*string, domain, name))
+      return string;
   const char* text = keep(name);
-  if (text == nullptr) return nullptr;
+  if (text == nullptr)
+    return nullptr;
   Registered* const added = new_place();
-  if (added == nullptr) return nullptr;
+  if (added == nullptr)
+    return nullptr;
   added->name = name;
   added->name.text = text;
   added->name.registered = true;
@@ -178,7 +196,8 @@ void* other_domain(std::uint32_t domain) {
 }
 
 void set_other_domain(std::uint32_t domain, void* other) {
-  if (domain != 0) __atomic_store_n(&other_domains[domain], other, __ATOMIC_RELEASE);
+  if (domain != 0)
+    __atomic_store_n(&other_domains[domain], other, __ATOMIC_RELEASE);
 }
 
 void* other_string(const void* handle) {

@@ -61,7 +61,8 @@ template <typename Use>
 auto with_event(std::uint32_t domain, const nvtxEventAttributes_t* attributes, const Use& use) {
   Event event;
   event.domain = domain;
-  if (attributes == nullptr) return use(event);
+  if (attributes == nullptr)
+    return use(event);
   event.category = attributes->category;
   event.has_color = attributes->colorType == NVTX_COLOR_ARGB;
   event.color = event.has_color ? attributes->color : 0;
@@ -85,7 +86,8 @@ auto with_event(std::uint32_t domain, const nvtxEventAttributes_t* attributes, c
 int push_with_payloads(std::uint32_t domain, const nvtxEventAttributes_t* a) {
   const int level = with_event(domain, a, record_push);
   if (a != nullptr && a->payloadType == kStructuredPayload && a->payload.ullValue != 0)
-    take_payloads(domain, reinterpret_cast<const void*>(a->payload.ullValue),
+    take_payloads(domain,
+                  reinterpret_cast<const void*>(a->payload.ullValue),
                   static_cast<std::uint32_t>(a->reserved0));
   return level;
 }
@@ -130,8 +132,8 @@ void domain_mark_ex(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
   with_event(domain_of(d), a, [](const Event& e) { record_mark(e); });
 }
 nvtxRangeId_t domain_start_ex(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
-  return with_event(domain_of(d), a,
-                    [](const Event& e) { return record_start(e, chain::given_range_id); });
+  return with_event(
+      domain_of(d), a, [](const Event& e) { return record_start(e, chain::given_range_id); });
 }
 void domain_end(nvtxDomainHandle_t, nvtxRangeId_t id) {
   record_end(id);
@@ -143,10 +145,11 @@ int domain_pop(nvtxDomainHandle_t d) {
   return record_pop(domain_of(d));
 }
 nvtxResourceHandle_t resource_create(nvtxDomainHandle_t d, nvtxResourceAttributes_t* a) {
-  if (a == nullptr) return nullptr;
+  if (a == nullptr)
+    return nullptr;
   const auto record = [&](const Name& name) {
-    record_resource(domain_of(d), static_cast<std::uint32_t>(a->identifierType),
-                    a->identifier.ullValue, name);
+    record_resource(
+        domain_of(d), static_cast<std::uint32_t>(a->identifierType), a->identifier.ullValue, name);
   };
   switch (a->messageType) {
     case NVTX_MESSAGE_TYPE_ASCII: record(name_at(a->message.ascii)); break;
@@ -186,7 +189,8 @@ Name name_pushed(const char* text) {
   return name_at(text);
 }
 Name name_pushed(const nvtxEventAttributes_t* a) {
-  if (a == nullptr) return {};
+  if (a == nullptr)
+    return {};
   switch (a->messageType) {
     case NVTX_MESSAGE_TYPE_ASCII: return name_at(a->message.ascii);
     case NVTX_MESSAGE_TYPE_REGISTERED: return string_of(a->message.registered);
@@ -228,7 +232,8 @@ struct Slot {
 };
 template <unsigned module, unsigned index, auto function>
 Slot always() {
-  return {index, reinterpret_cast<NvtxFunctionPointer>(function),
+  return {index,
+          reinterpret_cast<NvtxFunctionPointer>(function),
           reinterpret_cast<NvtxFunctionPointer>(&chain::Both<module, index, function>::call)};
 }
 template <unsigned module, unsigned index, auto function>
@@ -239,11 +244,14 @@ Slot slot() {
 }
 
 template <std::size_t count>
-void attach(const NvtxExportTableCallbacks& callbacks, NvtxCallbackModule module, bool chained,
+void attach(const NvtxExportTableCallbacks& callbacks,
+            NvtxCallbackModule module,
+            bool chained,
             const Slot (&slots)[count]) {
   NvtxFunctionTable table = nullptr;
   unsigned size = 0;
-  if (callbacks.GetModuleFunctionTable(module, &table, &size) == 0 || table == nullptr) return;
+  if (callbacks.GetModuleFunctionTable(module, &table, &size) == 0 || table == nullptr)
+    return;
   for (const Slot& slot : slots) {
     if (slot.index < size && table[slot.index] != nullptr)
       *table[slot.index] = chained ? slot.both : slot.function;
@@ -280,10 +288,12 @@ void attach_core2(const NvtxExportTableCallbacks& callbacks, bool chained) {
       slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainResourceCreate, resource_create>(),
       slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainResourceDestroy, resource_destroy>(),
       slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryA, name_domain_category<char>>(),
-      slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryW,
+      slot<NVTX_CB_MODULE_CORE2,
+           NVTX_CBID_CORE2_DomainNameCategoryW,
            name_domain_category<wchar_t>>(),
       always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringA, register_string<char>>(),
-      always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringW,
+      always<NVTX_CB_MODULE_CORE2,
+             NVTX_CBID_CORE2_DomainRegisterStringW,
              register_string<wchar_t>>(),
       always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateA, create_domain<char>>(),
       always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateW, create_domain<wchar_t>>(),
@@ -306,17 +316,23 @@ void attach_cuda(const NvtxExportTableCallbacks& callbacks, bool chained) {
 }
 
 void attach_cudart(const NvtxExportTableCallbacks& callbacks, bool chained) {
-  const Slot cudart[] = {slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceA,
+  const Slot cudart[] = {slot<NVTX_CB_MODULE_CUDART,
+                              NVTX_CBID_CUDART_NameCudaDeviceA,
                               name_device<kCudaRt | 0, char>>(),
-                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceW,
+                         slot<NVTX_CB_MODULE_CUDART,
+                              NVTX_CBID_CUDART_NameCudaDeviceW,
                               name_device<kCudaRt | 0, wchar_t>>(),
-                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaStreamA,
+                         slot<NVTX_CB_MODULE_CUDART,
+                              NVTX_CBID_CUDART_NameCudaStreamA,
                               name_resource<kCudaRt | 1, char>>(),
-                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaStreamW,
+                         slot<NVTX_CB_MODULE_CUDART,
+                              NVTX_CBID_CUDART_NameCudaStreamW,
                               name_resource<kCudaRt | 1, wchar_t>>(),
-                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaEventA,
+                         slot<NVTX_CB_MODULE_CUDART,
+                              NVTX_CBID_CUDART_NameCudaEventA,
                               name_resource<kCudaRt | 2, char>>(),
-                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaEventW,
+                         slot<NVTX_CB_MODULE_CUDART,
+                              NVTX_CBID_CUDART_NameCudaEventW,
                               name_resource<kCudaRt | 2, wchar_t>>()};
   attach(callbacks, NVTX_CB_MODULE_CUDART, chained, cudart);
 }
@@ -336,11 +352,14 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     NvtxGetExportTableFunc_t get_table) {
   using namespace rangescope::inject;
   const NoCancel no_cancel;
-  if (get_table == nullptr) return 0;
-  if (!writer_start()) return chain::initialize(get_table) ? 1 : 0;  // only the other tool
+  if (get_table == nullptr)
+    return 0;
+  if (!writer_start())
+    return chain::initialize(get_table) ? 1 : 0;  // only the other tool
   const auto* callbacks =
       static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
-  if (callbacks == nullptr || callbacks->struct_size < sizeof(NvtxExportTableCallbacks)) return 0;
+  if (callbacks == nullptr || callbacks->struct_size < sizeof(NvtxExportTableCallbacks))
+    return 0;
   attach_all(*callbacks, chain::initialize(get_table));
   return 1;
 }

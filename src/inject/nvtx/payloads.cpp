@@ -44,19 +44,23 @@ std::atomic<std::uint64_t> next_id{NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START};
 void keep_message(std::uint32_t domain, std::uint64_t schema, const nvtxPayloadSchemaAttr_t& attr) {
   constexpr std::uint64_t kNeeded =
       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES;
-  if ((attr.fieldMask & kNeeded) != kNeeded || attr.entries == nullptr) return;
+  if ((attr.fieldMask & kNeeded) != kNeeded || attr.entries == nullptr)
+    return;
   for (std::size_t i = 0; i < attr.numEntries; ++i) {
     const nvtxPayloadSchemaEntry_t& entry = attr.entries[i];
     const bool is_message = (entry.flags & (3u << 10)) == NVTX_PAYLOAD_ENTRY_FLAG_EVENT_MESSAGE;
     const bool has_offset = entry.offset != 0 || i == 0;
-    if (!is_message || !has_offset) continue;
+    if (!is_message || !has_offset)
+      continue;
     const bool registered = entry.type == NVTX_PAYLOAD_ENTRY_TYPE_NVTX_REGISTERED_STRING_HANDLE;
     const bool text = entry.type == NVTX_PAYLOAD_ENTRY_TYPE_CSTRING ||
                       entry.type == NVTX_PAYLOAD_ENTRY_TYPE_CSTRING_UTF8;
     const bool pointer = (entry.flags & NVTX_PAYLOAD_ENTRY_FLAG_POINTER) != 0;
-    if (!registered && !(text && (pointer || entry.arrayOrUnionDetail > 0))) continue;
+    if (!registered && !(text && (pointer || entry.arrayOrUnionDetail > 0)))
+      continue;
     const std::uint32_t slot = message_count.fetch_add(1);
-    if (slot >= kMostMessages) return;
+    if (slot >= kMostMessages)
+      return;
     Message& message = messages[slot];
     message.schema = schema;
     message.offset = entry.offset;
@@ -71,24 +75,30 @@ void keep_message(std::uint32_t domain, std::uint64_t schema, const nvtxPayloadS
 // Ids below NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START are chosen by the client, and valid in its domain.
 template <typename Entry>
 bool describes(const Entry& entry, std::uint32_t domain, std::uint64_t schema) {
-  if (!entry.is_written.load(std::memory_order_acquire) || entry.schema != schema) return false;
+  if (!entry.is_written.load(std::memory_order_acquire) || entry.schema != schema)
+    return false;
   return entry.domain == domain || schema >= NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START;
 }
 
 Name message_in(std::uint32_t domain, const nvtxPayloadData_t& data) {
   std::uint32_t count = message_count.load(std::memory_order_relaxed);
-  if (count > kMostMessages) count = kMostMessages;
+  if (count > kMostMessages)
+    count = kMostMessages;
   for (std::uint32_t i = 0; i < count && data.payload != nullptr; ++i) {
     const Message& message = messages[i];
-    if (!describes(message, domain, data.schemaId)) continue;
+    if (!describes(message, domain, data.schemaId))
+      continue;
     const std::uint64_t bytes = message.bytes > 0 ? message.bytes : sizeof(void*);
     const bool is_inside = message.offset <= data.size && bytes <= data.size - message.offset;
-    if (data.size != SIZE_MAX && !is_inside) return {};
+    if (data.size != SIZE_MAX && !is_inside)
+      return {};
     const char* field = static_cast<const char*>(data.payload) + message.offset;
-    if (message.bytes > 0) return name_of(field, strnlen(field, message.bytes));
+    if (message.bytes > 0)
+      return name_of(field, strnlen(field, message.bytes));
     void* pointer = nullptr;
     std::memcpy(&pointer, field, sizeof pointer);
-    if (message.registered) return string_of(pointer);
+    if (message.registered)
+      return string_of(pointer);
     const auto* text = static_cast<const char*>(pointer);
     return text == nullptr ? Name{} : name_of(text, strnlen(text, wire::native::kMaxNameBytes + 1));
   }
@@ -146,33 +156,40 @@ bool number_of(std::uint64_t type, PayloadLayout::Entry& entry) {
 bool is_embedded_number(const nvtxPayloadSchemaEntry_t& entry, PayloadLayout::Entry& number) {
   constexpr std::uint64_t kNotEmbedded =
       NVTX_PAYLOAD_ENTRY_FLAG_POINTER | NVTX_PAYLOAD_ENTRY_FLAG_IS_ARRAY;
-  if ((entry.flags & kNotEmbedded) != 0 || entry.name == nullptr) return false;
-  if (entry.offset > PayloadLayout::kMostBytes || !number_of(entry.type, number)) return false;
+  if ((entry.flags & kNotEmbedded) != 0 || entry.name == nullptr)
+    return false;
+  if (entry.offset > PayloadLayout::kMostBytes || !number_of(entry.type, number))
+    return false;
   return entry.offset + number.bytes <= PayloadLayout::kMostBytes;
 }
 
 void keep_layout(std::uint32_t domain, std::uint64_t schema, const nvtxPayloadSchemaAttr_t& attr) {
   constexpr std::uint64_t kNeeded =
       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES;
-  if ((attr.fieldMask & kNeeded) != kNeeded || attr.entries == nullptr) return;
+  if ((attr.fieldMask & kNeeded) != kNeeded || attr.entries == nullptr)
+    return;
   PayloadLayout layout{};
   for (std::size_t i = 0; i < attr.numEntries && layout.count < PayloadLayout::kMostEntries; ++i) {
     const nvtxPayloadSchemaEntry_t& entry = attr.entries[i];
     const bool has_offset = entry.offset != 0 || i == 0;
     PayloadLayout::Entry& number = layout.entries[layout.count];
-    if (!has_offset || !is_embedded_number(entry, number)) continue;
+    if (!has_offset || !is_embedded_number(entry, number))
+      continue;
     number.name = name_of(entry.name, strnlen(entry.name, 256));
     char* kept = arena_array<char>(number.name.bytes + 1);
-    if (kept == nullptr) return;
+    if (kept == nullptr)
+      return;
     std::memcpy(kept, number.name.text, number.name.bytes);
     number.name.text = kept;
     number.offset = static_cast<std::uint16_t>(entry.offset);
     layout.bytes = std::max<std::uint32_t>(layout.bytes, number.offset + number.bytes);
     ++layout.count;
   }
-  if (layout.count == 0) return;
+  if (layout.count == 0)
+    return;
   const std::uint32_t slot = layout_count.fetch_add(1);
-  if (slot >= kMostLayouts) return;
+  if (slot >= kMostLayouts)
+    return;
   layouts[slot].schema = schema;
   layouts[slot].domain = domain;
   layouts[slot].layout = layout;
@@ -180,10 +197,12 @@ void keep_layout(std::uint32_t domain, std::uint64_t schema, const nvtxPayloadSc
 }
 
 void take_payload(std::uint32_t domain, const nvtxPayloadData_t& data) {
-  if (data.payload == nullptr) return;
+  if (data.payload == nullptr)
+    return;
   const std::uint32_t count = std::min(layout_count.load(std::memory_order_relaxed), kMostLayouts);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (!describes(layouts[i], domain, data.schemaId)) continue;
+    if (!describes(layouts[i], domain, data.schemaId))
+      continue;
     const PayloadLayout& layout = layouts[i].layout;
     if (data.size == SIZE_MAX || data.size >= layout.bytes)
       record_payload(domain, layout, i, data.payload);
@@ -208,42 +227,49 @@ std::atomic<std::intptr_t> other[kSlots];
 template <std::size_t slot, typename R, typename... A>
 R call_other(A... arguments) {
   const std::intptr_t function = other[slot].load(std::memory_order_acquire);
-  if (function == 0) return R();
+  if (function == 0)
+    return R();
   return reinterpret_cast<R (*)(A...)>(function)(chain::pass(arguments)...);
 }
 
 int push(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
   call_other<NVTX3EXT_CBID_nvtxRangePushPayload, int>(d, data, count);
-  if (control::dormant()) return kNotTracked;
+  if (control::dormant())
+    return kNotTracked;
   const int level = record_push(event_of(d, data, count));
   take_payloads(domain_of(d), data, count);
   return level;
 }
 int pop(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
   call_other<NVTX3EXT_CBID_nvtxRangePopPayload, int>(d, data, count);
-  if (control::dormant()) return kNotTracked;
+  if (control::dormant())
+    return kNotTracked;
   take_payloads(domain_of(d), data, count);
   return record_pop(domain_of(d));
 }
 nvtxRangeId_t start(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
   const auto others_id =
       call_other<NVTX3EXT_CBID_nvtxRangeStartPayload, nvtxRangeId_t>(d, data, count);
-  if (control::dormant()) return others_id;
+  if (control::dormant())
+    return others_id;
   return record_start(event_of(d, data, count), others_id);
 }
 void end(nvtxDomainHandle_t d, nvtxRangeId_t id, const nvtxPayloadData_t* data, std::size_t count) {
   call_other<NVTX3EXT_CBID_nvtxRangeEndPayload, void>(d, id, data, count);
-  if (!control::dormant()) record_end(id);
+  if (!control::dormant())
+    record_end(id);
 }
 void mark(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
   call_other<NVTX3EXT_CBID_nvtxMarkPayload, void>(d, data, count);
-  if (!control::dormant()) record_mark(event_of(d, data, count));
+  if (!control::dormant())
+    record_mark(event_of(d, data, count));
 }
 
 // The id of a schema: the other tool's, the one that the client wants, or a new one.
 template <typename Attributes>
 std::uint64_t id_of(const Attributes* attr, std::uint64_t wanted_field, std::uint64_t others_id) {
-  if (others_id != 0) return others_id;
+  if (others_id != 0)
+    return others_id;
   const bool wants_id =
       attr != nullptr && (attr->fieldMask & wanted_field) != 0 && attr->schemaId != 0;
   return wants_id ? attr->schemaId : next_id++;
@@ -279,10 +305,12 @@ std::int64_t timestamp() {
 // Lets the other tool attach itself first, and keeps the functions that it attached.
 bool initialize_other(nvtxExtModuleInfo_t* module) {
   void* library = chain::library();
-  if (library == nullptr) return false;
+  if (library == nullptr)
+    return false;
   auto* const start_other = reinterpret_cast<NvtxExtInitializeInjectionFunc_t>(
       dlsym(library, "InitializeInjectionNvtxExtension"));
-  if (start_other == nullptr || start_other(module) == 0) return false;
+  if (start_other == nullptr || start_other(module) == 0)
+    return false;
   const nvtxExtModuleSegment_t& segment = module->segments[0];
   for (std::size_t i = 0; i < segment.slotCount && i < kSlots; ++i) {
     constexpr std::intptr_t kDisabled = 1;
@@ -340,9 +368,11 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExt
     nvtxExtModuleInfo_t* module) {
   using namespace rangescope::inject;
   const NoCancel no_cancel;
-  if (module == nullptr || module->segmentsCount == 0 || module->segments == nullptr) return 0;
+  if (module == nullptr || module->segmentsCount == 0 || module->segments == nullptr)
+    return 0;
   const bool chained = initialize_other(module);
-  if (module->moduleId != NVTX_EXT_PAYLOAD_MODULEID || !writer_start()) return chained ? 1 : 0;
+  if (module->moduleId != NVTX_EXT_PAYLOAD_MODULEID || !writer_start())
+    return chained ? 1 : 0;
   attach(*module);
   return 1;
 }

@@ -16,15 +16,17 @@ Process process;
 std::atomic<std::uint64_t> next_range_id{1};
 
 void process_watch_forks() {
-  if (madvise(&process, sizeof process, MADV_WIPEONFORK) == 0) return;
+  if (madvise(&process, sizeof process, MADV_WIPEONFORK) == 0)
+    return;
   // Linux before 4.14: fork(3) only.
-  pthread_atfork(nullptr, nullptr,
-                 [] { std::memset(static_cast<void*>(&process), 0, sizeof process); });
+  pthread_atfork(
+      nullptr, nullptr, [] { std::memset(static_cast<void*>(&process), 0, sizeof process); });
 }
 
 std::uint32_t process_generation() {
   std::uint32_t generation = process.generation.load(std::memory_order_acquire);
-  if (generation != 0) return generation;
+  if (generation != 0)
+    return generation;
   std::uint64_t none = 0;
   process.first_range_id.compare_exchange_strong(none,
                                                  next_range_id.load(std::memory_order_relaxed));

@@ -12,17 +12,20 @@ inline const char* given_settings = nullptr;
 
 /// The value of `name`, or null.
 [[nodiscard]] inline const char* setting(const char* name) {
-  if (given_settings == nullptr) return getenv(name);
+  if (given_settings == nullptr)
+    return getenv(name);
   const size_t length = strlen(name);
   for (const char* entry = given_settings; *entry != '\0'; entry += strlen(entry) + 1)
-    if (strncmp(entry, name, length) == 0 && entry[length] == '=') return entry + length + 1;
+    if (strncmp(entry, name, length) == 0 && entry[length] == '=')
+      return entry + length + 1;
   return nullptr;
 }
 
 /// Whether the setting has this value; null: any value that is not empty.
 [[nodiscard]] inline bool is_set(const char* name, const char* value) {
   const char* text = setting(name);
-  if (text == nullptr) return false;
+  if (text == nullptr)
+    return false;
   return value == nullptr ? text[0] != '\0' : strcmp(text, value) == 0;
 }
 

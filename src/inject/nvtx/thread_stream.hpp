@@ -110,7 +110,8 @@ class ThreadStream {
   [[nodiscard]] OpenRange* stack() { return stack_; }
   [[nodiscard]] std::size_t stack_size() const { return stack_size_; }
   void trim_stack() {
-    while (stack_size_ > 0 && stack_[stack_size_ - 1].gone) --stack_size_;
+    while (stack_size_ > 0 && stack_[stack_size_ - 1].gone)
+      --stack_size_;
   }
   /// Ends a push or pop: recover() undoes the changes since the latest call.
   void settle() { publish(settled_, stack_size_); }
@@ -168,11 +169,14 @@ class ThreadStream {
     const std::uint32_t mask = names_size_ - 1;
     for (std::uint32_t i = name.hash & mask;; i = (i + 1) & mask) {
       Interned& slot = names_[i];
-      if (slot.id == 0) return &slot;
-      if (slot.hash != name.hash) continue;
+      if (slot.id == 0)
+        return &slot;
+      if (slot.hash != name.hash)
+        continue;
       std::uint32_t bytes;
       std::memcpy(&bytes, slot.text - 4, 4);
-      if (bytes == name.bytes && std::memcmp(slot.text, name.text, bytes) == 0) return &slot;
+      if (bytes == name.bytes && std::memcmp(slot.text, name.text, bytes) == 0)
+        return &slot;
     }
   }
   [[nodiscard]] bool grow_names();

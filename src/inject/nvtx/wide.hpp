@@ -13,14 +13,17 @@ namespace rangescope::inject {
 class WideName {
  public:
   explicit WideName(const wchar_t* text) {
-    if (text == nullptr) return;
+    if (text == nullptr)
+      return;
     std::size_t length = 0;
-    while (length <= wire::native::kMaxNameBytes && text[length] != L'\0') ++length;
+    while (length <= wire::native::kMaxNameBytes && text[length] != L'\0')
+      ++length;
     char* out = small_;
     if (length * 4 > sizeof small_) {
       mapped_bytes_ = length * 4;
       out = mapped_ = static_cast<char*>(pages_allocate(mapped_bytes_));
-      if (out == nullptr) return;
+      if (out == nullptr)
+        return;
     }
     char* end = out;
     for (std::size_t i = 0; i < length; ++i)
@@ -34,7 +37,8 @@ class WideName {
  private:
   /// Returns the end of what it wrote.
   static char* append_utf8(char* out, std::uint32_t code) {
-    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) code = 0xfffd;
+    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+      code = 0xfffd;
     if (code < 0x80) {
       *out++ = static_cast<char>(code);
     } else if (code < 0x800) {

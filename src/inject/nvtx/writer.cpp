@@ -55,12 +55,15 @@ bool has_ended(std::uint32_t thread) {
 ThreadStream* take_over(std::uint32_t tid) {
   ThreadStream* stream = process.candidate.load(std::memory_order_acquire);
   for (int checked = 0; checked < 4; ++checked) {
-    if (stream == nullptr) stream = process.streams.load(std::memory_order_acquire);
-    if (stream == nullptr) return nullptr;
+    if (stream == nullptr)
+      stream = process.streams.load(std::memory_order_acquire);
+    if (stream == nullptr)
+      return nullptr;
     ThreadStream* const next = stream->made_before;
     process.candidate.store(next, std::memory_order_release);
     std::uint32_t owner = stream->owner.load(std::memory_order_acquire);
-    if (has_ended(owner) && stream->owner.compare_exchange_strong(owner, tid)) return stream;
+    if (has_ended(owner) && stream->owner.compare_exchange_strong(owner, tid))
+      return stream;
     stream = next;
   }
   return nullptr;
@@ -69,15 +72,17 @@ ThreadStream* take_over(std::uint32_t tid) {
 void enlist(ThreadStream& stream, std::uint32_t tid) {
   stream.owner.store(tid, std::memory_order_relaxed);
   stream.made_before = process.streams.load(std::memory_order_relaxed);
-  while (!process.streams.compare_exchange_weak(stream.made_before, &stream,
-                                                std::memory_order_release)) {
+  while (!process.streams.compare_exchange_weak(
+      stream.made_before, &stream, std::memory_order_release)) {
   }
 }
 
 ThreadStream* new_stream(std::uint32_t tid, std::uint32_t generation) {
-  if (ThreadStream* reused = take_over(tid); reused != nullptr) return reused;
+  if (ThreadStream* reused = take_over(tid); reused != nullptr)
+    return reused;
   void* memory = arena_allocate(sizeof(ThreadStream));
-  if (memory == nullptr) return nullptr;
+  if (memory == nullptr)
+    return nullptr;
   auto* stream = new (memory) ThreadStream;
   const std::uint32_t ordinal = process.next_stream.fetch_add(1, std::memory_order_relaxed);
   stream->assign_to(generation, ordinal, control::window());
@@ -98,8 +103,8 @@ ThreadStream* attach() {
     else
       capture_count(Drop::kNoMemory);
   } else if (my_stream->generation() != generation) {
-    my_stream->after_fork(tid, process.next_stream.fetch_add(1, std::memory_order_relaxed),
-                          generation);
+    my_stream->after_fork(
+        tid, process.next_stream.fetch_add(1, std::memory_order_relaxed), generation);
     enlist(*my_stream, tid);
   }
   if (const std::uint32_t window = control::window();
@@ -113,7 +118,8 @@ bool is_overwritten(const FrameMark& mark) {
   std::uint32_t value = 0;
   const iovec local{&value, sizeof value};
   const iovec remote{const_cast<FrameMark*>(&mark), sizeof value};
-  if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) < 0) return errno == EFAULT;
+  if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) < 0)
+    return errno == EFAULT;
   return value != kFrameMark;
 }
 
@@ -128,9 +134,11 @@ bool is_left_behind(const FrameMark& earlier, const FrameMark& now) {
   const auto earlier_address = reinterpret_cast<std::uintptr_t>(&earlier);
   stack_t alternate{};
   const bool is_above_or_close = now_address + kSmallestSignalFrame > earlier_address;
-  if (!is_above_or_close || sigaltstack(nullptr, &alternate) != 0) return is_overwritten(earlier);
+  if (!is_above_or_close || sigaltstack(nullptr, &alternate) != 0)
+    return is_overwritten(earlier);
   const bool is_on_alternate_stack = (alternate.ss_flags & SS_ONSTACK) != 0;
-  if (!is_on_alternate_stack) return true;
+  if (!is_on_alternate_stack)
+    return true;
   const auto begin = reinterpret_cast<std::uintptr_t>(alternate.ss_sp);
   return earlier_address >= begin && earlier_address < begin + alternate.ss_size;
 }
@@ -146,7 +154,8 @@ __attribute__((noinline, cold)) bool recover_left_behind(const FrameMark& earlie
   const Quiet quiet;
   running_hook = nullptr;
   capture_count(Drop::kAbandoned);
-  if (my_stream != nullptr) my_stream->recover();
+  if (my_stream != nullptr)
+    my_stream->recover();
   return true;
 }
 
@@ -171,7 +180,8 @@ class Hook {
   Hook& operator=(Hook&&) = delete;
   [[nodiscard]] ThreadStream* stream() const { return stream_; }
   void leave() {
-    if (entered_) running_hook = nullptr;
+    if (entered_)
+      running_hook = nullptr;
     entered_ = false;
   }
   void enter_again() {
@@ -227,11 +237,16 @@ void store_attributes(unsigned char* out, const Event& event, std::uint8_t flags
 
 // Defines name and domain of an event, and returns memory for its record; null if there is no room.
 // `name` becomes its string id.
-unsigned char* prepare(ThreadStream& stream, const Event& event, std::size_t bytes,
-                       std::uint32_t& name, const char*& kept) {
-  if (event.name.cut) capture_count(Drop::kNameCut);
+unsigned char* prepare(ThreadStream& stream,
+                       const Event& event,
+                       std::size_t bytes,
+                       std::uint32_t& name,
+                       const char*& kept) {
+  if (event.name.cut)
+    capture_count(Drop::kNameCut);
   name = stream.intern(event.name, kept);
-  if (name == 0 && event.name.bytes != 0) return nullptr;
+  if (name == 0 && event.name.bytes != 0)
+    return nullptr;
   if (event.domain != 0) {
     const ThreadStream::DomainState* state = stream.domain_state(event.domain);
     if (state == nullptr || (!state->defined && !stream.define_domain(event.domain)))
@@ -252,8 +267,10 @@ bool write_event(ThreadStream& stream, const Event& event, std::uint64_t id, con
     stream.dropped();
     return false;
   }
-  if (type == Type::kStart) std::memcpy(record + 16, &id, 8);
-  if (layout.bytes != fixed) store_attributes(record + fixed, event, layout.flags);
+  if (type == Type::kStart)
+    std::memcpy(record + 16, &id, 8);
+  if (layout.bytes != fixed)
+    store_attributes(record + fixed, event, layout.flags);
   const std::int64_t now = now_ns();
   const std::uint64_t since = stream.since(now);
   constexpr bool kIsPush = type == Type::kPush;
@@ -265,7 +282,8 @@ bool write_event(ThreadStream& stream, const Event& event, std::uint64_t id, con
     std::memcpy(record + 8, &now, 8);
     stream.commit(record, {type, layout.flags, words, name});
   }
-  if (kIsPush) stream.set_latest_ns(now);
+  if (kIsPush)
+    stream.set_latest_ns(now);
   return true;
 }
 
@@ -275,15 +293,18 @@ void write_named(Type type, std::uint32_t value, const Name& text, Record conten
   FrameMark mark;
   const Hook hook(mark);
   ThreadStream* stream = hook.stream();
-  if (stream == nullptr) return;
+  if (stream == nullptr)
+    return;
   Event event;
   event.name = text;
   event.domain = contents.domain;
   const char* kept = nullptr;
   unsigned char* record = prepare(*stream, event, sizeof contents, contents.string, kept);
-  if (record == nullptr) return stream->dropped();
+  if (record == nullptr)
+    return stream->dropped();
   constexpr std::size_t kHead = sizeof contents.head;  // commit() writes it
-  std::memcpy(record + kHead, reinterpret_cast<const unsigned char*>(&contents) + kHead,
+  std::memcpy(record + kHead,
+              reinterpret_cast<const unsigned char*>(&contents) + kHead,
               sizeof contents - kHead);
   stream->commit(record, {type, 0, sizeof contents / 8, value});
 }
@@ -292,33 +313,40 @@ void write_named(Type type, std::uint32_t value, const Name& text, Record conten
 // This library, or null if it is not in the namespace.
 const link_map* find_us(const r_debug_extended* space) {
   const link_map* map = space->base.r_map;
-  while (map != nullptr && map->l_ld != _DYNAMIC) map = map->l_next;
+  while (map != nullptr && map->l_ld != _DYNAMIC)
+    map = map->l_next;
   return map;
 }
 
 const link_map* find_by_name(const r_debug_extended* space, const char* name) {
   const link_map* map = space->base.r_map;
-  while (map != nullptr && std::strcmp(map->l_name, name) != 0) map = map->l_next;
+  while (map != nullptr && std::strcmp(map->l_name, name) != 0)
+    map = map->l_next;
   return map;
 }
 
 // For dl_iterate_phdr, which holds the linker's lock during the call. `count` is a std::uint64_t.
 int count_namespaces_without_us(dl_phdr_info*, std::size_t, void* count) {
   constexpr int kStop = 1;
-  if (_r_debug.r_version < 2) return kStop;  // the program's namespace only
+  if (_r_debug.r_version < 2)
+    return kStop;  // the program's namespace only
   const auto* first = reinterpret_cast<const r_debug_extended*>(&_r_debug);
   const link_map* us = nullptr;
   for (const auto* space = first; space != nullptr && us == nullptr; space = space->r_next)
     us = find_us(space);
-  if (us == nullptr) return kStop;
+  if (us == nullptr)
+    return kStop;
   const link_map* first_copy = nullptr;
   std::uint64_t without_us = 0;
   for (const auto* space = first; space != nullptr; space = space->r_next) {
     const link_map* copy = find_by_name(space, us->l_name);
-    if (first_copy == nullptr) first_copy = copy;
-    if (copy == nullptr && space != first && space->base.r_map != nullptr) ++without_us;
+    if (first_copy == nullptr)
+      first_copy = copy;
+    if (copy == nullptr && space != first && space->base.r_map != nullptr)
+      ++without_us;
   }
-  if (first_copy == us) *static_cast<std::uint64_t*>(count) = without_us;
+  if (first_copy == us)
+    *static_cast<std::uint64_t*>(count) = without_us;
   return kStop;
 }
 #endif
@@ -336,12 +364,14 @@ std::uint64_t namespaces_without_us() {
 
 // Observers may wait and open files, so cancellation is off there as well. Not inlined, to keep the
 // path without an observer short.
-__attribute__((noinline)) void notify_push(const RangeObserver& watcher, const Event& event,
+__attribute__((noinline)) void notify_push(const RangeObserver& watcher,
+                                           const Event& event,
                                            int level) {
   const NoCancel no_cancel;
   watcher.push(event, level);
 }
-__attribute__((noinline)) void notify_pop(const RangeObserver& watcher, std::uint32_t domain,
+__attribute__((noinline)) void notify_pop(const RangeObserver& watcher,
+                                          std::uint32_t domain,
                                           int level) {
   const NoCancel no_cancel;
   watcher.pop(domain, level);
@@ -391,7 +421,8 @@ BatchTimes times_of_batch(const unsigned char* records) {
     }
     records += std::size_t{head.words} * 8;
     const bool is_push = i % 2 == 0;
-    if (i == 0) times.first_push_ns = now;
+    if (i == 0)
+      times.first_push_ns = now;
     if (is_push)
       times.last_push_ns = now;
     else
@@ -411,7 +442,8 @@ void rehearse() {
   ThreadStream rehearsal;
   rehearsal.assign_to(process_generation(), 0, control::window());
   const bool has_memory = rehearsal.domain_state(0) != nullptr && rehearsal.push_entry() != nullptr;
-  if (!has_memory) return;
+  if (!has_memory)
+    return;
   my_stream = &rehearsal;
   std::int64_t shortest_inside_ns = INT64_MAX;
   std::int64_t shortest_pairs_ns = INT64_MAX;
@@ -435,13 +467,17 @@ void rehearse() {
 }  // namespace
 
 bool writer_start() {
-  if (started.load(std::memory_order_acquire)) return true;
+  if (started.load(std::memory_order_acquire))
+    return true;
   const Quiet quiet;
-  if (!capture_prepare()) return false;
+  if (!capture_prepare())
+    return false;
   process_watch_forks();
   [[maybe_unused]] const std::uint32_t generation = process_generation();
-  if (observer.load(std::memory_order_acquire) == nullptr && running_hook == nullptr) rehearse();
-  if (!control::join(capture_folder()) || !capture_open()) return false;
+  if (observer.load(std::memory_order_acquire) == nullptr && running_hook == nullptr)
+    rehearse();
+  if (!control::join(capture_folder()) || !capture_open())
+    return false;
   guard_maps();
   started.store(true, std::memory_order_release);
   return true;
@@ -461,15 +497,16 @@ int record_push(const Event& event) {
   FrameMark mark;
   Hook hook(mark);
   ThreadStream* stream = hook.stream();
-  if (stream == nullptr) return kNotTracked;
+  if (stream == nullptr)
+    return kNotTracked;
   ThreadStream::DomainState* state = stream->domain_state(event.domain);
   OpenRange* entry = state == nullptr ? nullptr : stream->push_entry();
   if (entry == nullptr) {
     capture_count(Drop::kTooDeep);
     return kNotTracked;
   }
-  *entry = {nullptr, 0,     event.domain,    state->top,   false,
-            false,   false, stream->chunk(), event.payload};
+  *entry = {
+      nullptr, 0, event.domain, state->top, false, false, false, stream->chunk(), event.payload};
   stream->pushed();
   const auto level = static_cast<int>(state->depth);
   state->top = static_cast<std::uint32_t>(stream->stack_size());
@@ -484,7 +521,8 @@ int record_push(const Event& event) {
   }
   const char* kept = nullptr;
   if (stream->is_thinning() && !stream->chooses(range_at(*stream, entry->below))) [[unlikely]] {
-    if (watcher != nullptr) (void)stream->intern(event.name, kept);
+    if (watcher != nullptr)
+      (void)stream->intern(event.name, kept);
   } else if (write_event<Type::kPush>(*stream, event, 0, kept)) {
     entry->recorded = true;
     entry->start_ns = stream->latest_ns();
@@ -501,11 +539,14 @@ int record_push(const Event& event) {
 namespace {
 
 // Writes a pop; counts it if there is no room.
-void write_pop(ThreadStream& stream, std::uint32_t domain, std::int64_t now,
+void write_pop(ThreadStream& stream,
+               std::uint32_t domain,
+               std::int64_t now,
                ThreadStream::DomainState& state) {
   unsigned char* record = stream.room(sizeof(native::Timed));
   --state.recorded;  // after room(), which may write a gap that counts this range as open
-  if (record == nullptr) return stream.dropped();
+  if (record == nullptr)
+    return stream.dropped();
   const std::uint64_t since = stream.since(now);
   if (since >> 32 == 0 && domain <= UINT8_MAX) {
     const auto short_domain = static_cast<std::uint8_t>(domain);
@@ -524,7 +565,8 @@ int record_pop(std::uint32_t domain) {
   FrameMark mark;
   Hook hook(mark);
   ThreadStream* stream = hook.stream();
-  if (stream == nullptr) return kNotTracked;
+  if (stream == nullptr)
+    return kNotTracked;
   ThreadStream::DomainState* state = stream->domain_state(domain);
   if (state == nullptr || state->depth == 0) {
     capture_count(control::window() != 0 ? Drop::kOpenBefore : Drop::kEmptyPop);
@@ -575,7 +617,8 @@ void record_end(std::uint64_t id) {
   FrameMark mark;
   Hook hook(mark);
   ThreadStream* stream = hook.stream();
-  if (stream == nullptr) return;
+  if (stream == nullptr)
+    return;
   unsigned char* record = stream->room(24);
   if (record != nullptr) {
     std::memcpy(record + 8, &now, 8);
@@ -597,29 +640,37 @@ void record_mark(const Event& event) {
   const Hook hook(mark);
   const char* kept = nullptr;
   ThreadStream* stream = hook.stream();
-  if (stream == nullptr) return;
+  if (stream == nullptr)
+    return;
   if (stream->is_thinning()) [[unlikely]] {
     const ThreadStream::DomainState* state = stream->domain_state(event.domain);
-    if (state != nullptr && !stream->chooses(range_at(*stream, state->top))) return;
+    if (state != nullptr && !stream->chooses(range_at(*stream, state->top)))
+      return;
   }
   write_event<Type::kMark>(*stream, event, 0, kept);
 }
 
-void record_payload(std::uint32_t domain, const PayloadLayout& layout, std::uint32_t layout_id,
+void record_payload(std::uint32_t domain,
+                    const PayloadLayout& layout,
+                    std::uint32_t layout_id,
                     const void* bytes) {
   FrameMark mark;
   const Hook hook(mark);
   ThreadStream* stream = hook.stream();
-  if (stream == nullptr) return;
+  if (stream == nullptr)
+    return;
   const ThreadStream::DomainState* state = stream->domain_state(domain);
-  if (state == nullptr) return;
+  if (state == nullptr)
+    return;
   const OpenRange* innermost = range_at(*stream, state->top);
-  if (innermost == nullptr || !innermost->recorded) return;
+  if (innermost == nullptr || !innermost->recorded)
+    return;
   if (!stream->knows_layout(layout_id) && !stream->define_layout(layout, layout_id))
     return stream->dropped();
   const std::size_t size = sizeof(native::StructuredPayload) + (layout.bytes + 7) / 8 * 8;
   unsigned char* record = stream->room(size);
-  if (record == nullptr) return stream->dropped();
+  if (record == nullptr)
+    return stream->dropped();
   std::memcpy(record + 8, &domain, 4);
   std::memcpy(record + 12, &layout.bytes, 4);
   std::memcpy(record + sizeof(native::StructuredPayload), bytes, layout.bytes);
@@ -634,7 +685,9 @@ void record_thread_name(std::uint32_t tid, const Name& name) {
   write_named(Type::kThreadName, tid, name, native::Named{});
 }
 
-void record_resource(std::uint32_t domain, std::uint32_t type, std::uint64_t identifier,
+void record_resource(std::uint32_t domain,
+                     std::uint32_t type,
+                     std::uint64_t identifier,
                      const Name& text) {
   write_named(Type::kResource, type, text, native::Resource{{}, domain, 0, identifier});
 }
@@ -648,7 +701,8 @@ __attribute__((destructor)) void process_ends() {
     if (const std::uint64_t count = namespaces_without_us(); count > 0)
       capture_count(Drop::kNamespace, count);
   }
-  if (my_stream != nullptr && my_stream->generation() == generation) my_stream->count_left_out();
+  if (my_stream != nullptr && my_stream->generation() == generation)
+    my_stream->count_left_out();
   capture_end();
 }
 

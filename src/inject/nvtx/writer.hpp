@@ -27,7 +27,8 @@ struct Name {
 /// wyhash does, because names are short.
 [[nodiscard]] inline Name name_of(const char* text, std::size_t bytes) {
   Name name;
-  if (text == nullptr) return name;
+  if (text == nullptr)
+    return name;
   if (bytes > wire::native::kMaxNameBytes) {
     bytes = wire::native::kMaxNameBytes;
     name.cut = true;
@@ -50,7 +51,8 @@ struct Name {
     return std::uint64_t{word};
   };
   if (bytes >= 8) {
-    for (std::size_t i = 0; i + 8 < bytes; i += 8) mix(word_at(text + i));
+    for (std::size_t i = 0; i + 8 < bytes; i += 8)
+      mix(word_at(text + i));
     mix(word_at(text + bytes - 8));  // overlaps the previous word
   } else if (bytes >= 4) {
     mix(half_word_at(text) << 32 | half_word_at(text + bytes - 4));
@@ -126,13 +128,17 @@ void record_end(std::uint64_t id);
 void record_mark(const Event& event);
 void record_category(std::uint32_t domain, std::uint32_t category, const Name& name);
 void record_thread_name(std::uint32_t tid, const Name& name);
-void record_resource(std::uint32_t domain, std::uint32_t type, std::uint64_t identifier,
+void record_resource(std::uint32_t domain,
+                     std::uint32_t type,
+                     std::uint64_t identifier,
                      const Name& name);
 
 struct PayloadLayout;  // inject/nvtx/payloads.hpp
 /// A payload of that layout (`layout_id` below kMostLayouts) for the innermost open range of the
 /// domain on this thread.
-void record_payload(std::uint32_t domain, const PayloadLayout& layout, std::uint32_t layout_id,
+void record_payload(std::uint32_t domain,
+                    const PayloadLayout& layout,
+                    std::uint32_t layout_id,
                     const void* bytes);
 
 /// What NVTX itself returns without a tool: the event was not taken.

@@ -39,22 +39,26 @@ MadeBy made_by(std::uint64_t sequence, std::uint64_t thread, MadeBy::Kind kind) 
 bool Autograd::find() {
   current_ = nullptr;
   const char* path = nullptr;
-  if (dl_iterate_phdr(find_library, static_cast<void*>(&path)) == 0) return false;
+  if (dl_iterate_phdr(find_library, static_cast<void*>(&path)) == 0)
+    return false;
   void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return false;
+  if (library == nullptr)
+    return false;
   peek_ = reinterpret_cast<std::uint64_t (*)()>(dlsym(library, "_ZN2at15sequence_number4peekEv"));
   thread_ = reinterpret_cast<std::uint64_t (*)()>(
       dlsym(library, "_ZN2at14RecordFunction15currentThreadIdEv"));
   const void* deleter_of_shared_ptr = dlsym(library, "_ZN5torch8autograd10deleteNodeEPNS0_4NodeE");
   shared_ = deleter_of_shared_ptr != nullptr;
-  if (peek_ == nullptr || thread_ == nullptr) return false;
+  if (peek_ == nullptr || thread_ == nullptr)
+    return false;
   current_ =
       reinterpret_cast<Reference (*)()>(dlsym(library, "_ZN5torch8autograd16get_current_nodeEv"));
   return current_ != nullptr;
 }
 
 MadeBy Autograd::here(bool in_module) const {
-  if (current_ == nullptr) return {};
+  if (current_ == nullptr)
+    return {};
   const Reference node = current_();
   Numbers function{};
   if (node.function != nullptr) {
@@ -66,10 +70,12 @@ MadeBy Autograd::here(bool in_module) const {
       __atomic_fetch_sub(static_cast<std::int32_t*>(node.count) + 2, 1, __ATOMIC_ACQ_REL);
     else
       __atomic_fetch_sub(static_cast<std::uint64_t*>(node.function) + 1, 1, __ATOMIC_ACQ_REL);
-    if (!in_module) return made_by(function.sequence, function.thread, MadeBy::kFunction);
+    if (!in_module)
+      return made_by(function.sequence, function.thread, MadeBy::kFunction);
   }
   const std::uint64_t next = peek_();
-  if (next == 0 && node.function == nullptr) return {};
+  if (next == 0 && node.function == nullptr)
+    return {};
   MadeBy origin = made_by(next != 0 ? next - 1 : kMostNumbers, thread_(), MadeBy::kOperator);
   origin.evaluates = node.function != nullptr ? 1 : 0;
   return origin;

@@ -28,15 +28,20 @@ struct Interpreter {
 
   /// Offset of the current instruction in a frame.
   [[nodiscard]] std::uint32_t position() const {
-    if (fields.instruction != 0) return fields.instruction;
+    if (fields.instruction != 0)
+      return fields.instruction;
     return fields.generator + 8;  // f_lasti is after f_gen
   }
   [[nodiscard]] std::uint32_t header() const { return fields.type + 8; }  ///< bytes, of an object
   /// An ASCII text; false for other texts, and longer ones than `most` - 1.
-  [[nodiscard]] bool text(const OwnMemory& memory, std::uint64_t object, char* into,
+  [[nodiscard]] bool text(const OwnMemory& memory,
+                          std::uint64_t object,
+                          char* into,
                           std::size_t most) const;
   /// The name of a type, without its module.
-  [[nodiscard]] bool type_name(const OwnMemory& memory, std::uint64_t type, char* into,
+  [[nodiscard]] bool type_name(const OwnMemory& memory,
+                               std::uint64_t type,
+                               char* into,
                                std::size_t most) const;
   /// The address of an instance's pointer to the dictionary of its attributes; 0 if it has none.
   [[nodiscard]] std::uint64_t dictionary_place(const OwnMemory& memory, std::uint64_t object) const;
@@ -44,15 +49,20 @@ struct Interpreter {
   [[nodiscard]] std::uint64_t attributes(const OwnMemory& memory, std::uint64_t object) const;
   /// The attributes of an instance that has no dictionary yet: the keys are in its type, the values
   /// in the instance. Since 3.11.
-  [[nodiscard]] bool inline_attributes(const OwnMemory& memory, std::uint64_t object,
-                                       std::uint64_t& keys, std::uint64_t& values) const;
+  [[nodiscard]] bool inline_attributes(const OwnMemory& memory,
+                                       std::uint64_t object,
+                                       std::uint64_t& keys,
+                                       std::uint64_t& values) const;
   /// An integer from 0 to below 2^30, also of an enumeration.
-  [[nodiscard]] bool number(const OwnMemory& memory, std::uint64_t object,
+  [[nodiscard]] bool number(const OwnMemory& memory,
+                            std::uint64_t object,
                             std::uint32_t& value) const;
   [[nodiscard]] bool is_dictionary(const OwnMemory& memory, std::uint64_t object) const;
 
  private:
-  [[nodiscard]] bool flags_of(const OwnMemory& memory, std::uint64_t object, std::uint64_t& type,
+  [[nodiscard]] bool flags_of(const OwnMemory& memory,
+                              std::uint64_t object,
+                              std::uint64_t& type,
                               std::uint64_t& flags) const;
 };
 

@@ -177,11 +177,13 @@ bool MemoryRecorder::find_api() {
 }
 
 const char* MemoryRecorder::start(const char* stream, bool stacks) {
-  if (!find_api()) return "there is no Python";
+  if (!find_api())
+    return "there is no Python";
   const auto length = static_cast<int>(std::strlen(stream) - std::strlen(wire::gpu::kSuffix));
   const char* const suffix = wire::gpu::kMemorySuffix;
   const int written = std::snprintf(file_, sizeof file_, "%.*s%s", length, stream, suffix);
-  if (written >= static_cast<int>(sizeof file_)) return "the path of the run is too long";
+  if (written >= static_cast<int>(sizeof file_))
+    return "the path of the run is too long";
   stacks_ = stacks;
   wants_call_.store(true);
   return wire::gpu::kMemoryWaits;
@@ -190,29 +192,37 @@ const char* MemoryRecorder::start(const char* stream, bool stacks) {
 /// Other code may use CUDA long before PyTorch does: tries are made after 1, 2, 4, ... calls.
 void MemoryRecorder::ask() {
   const std::uint64_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (call < next_try_.load(std::memory_order_relaxed)) return;
-  if (api_.is_initialized() == 0) return;  // Python has ended
+  if (call < next_try_.load(std::memory_order_relaxed))
+    return;
+  if (api_.is_initialized() == 0)
+    return;  // Python has ended
   bool is_first = true;
-  if (!wants_call_.compare_exchange_strong(is_first, false)) return;
+  if (!wants_call_.compare_exchange_strong(is_first, false))
+    return;
   next_try_.store(call * 2, std::memory_order_relaxed);
-  if (api_.add_pending(run, this) != 0) wants_call_.store(true);  // the queue is full: try later
+  if (api_.add_pending(run, this) != 0)
+    wants_call_.store(true);  // the queue is full: try later
 }
 
 bool MemoryRecorder::set(const char* key, void* value) {
-  if (value == nullptr) return false;
+  if (value == nullptr)
+    return false;
   const bool is_set = api_.set_item(globals_, key, value) == 0;
   api_.forget(value);
   return is_set;
 }
 
 bool MemoryRecorder::prepare() {
-  if (code_ != nullptr) return true;
+  if (code_ != nullptr)
+    return true;
   globals_ = api_.new_dictionary();
-  if (globals_ == nullptr) return false;
+  if (globals_ == nullptr)
+    return false;
   const bool has_names = api_.set_item(globals_, "__builtins__", api_.builtins()) == 0 &&
                          set("path", api_.text(file_)) && set("most", api_.integer(kMostEvents)) &&
                          set("stacks", api_.integer(stacks_ ? 1 : 0));
-  if (!has_names) return false;
+  if (!has_names)
+    return false;
   code_ = api_.compile(kCode, kCodeName, kFileInput);
   return code_ != nullptr;
 }
@@ -222,13 +232,16 @@ bool MemoryRecorder::prepare() {
 int MemoryRecorder::run(void* self) {
   auto& recorder = *static_cast<MemoryRecorder*>(self);
   const Api& api = recorder.api_;
-  if (!recorder.prepare()) return -1;
+  if (!recorder.prepare())
+    return -1;
   void* nothing = api.evaluate(recorder.code_, recorder.globals_, recorder.globals_);
-  if (nothing == nullptr) return -1;
+  if (nothing == nullptr)
+    return -1;
   api.forget(nothing);
   void* outcome = api.get_item(recorder.globals_, "outcome");
   const char* text = outcome != nullptr ? api.utf8(outcome) : nullptr;
-  if (text == nullptr) return 0;
+  if (text == nullptr)
+    return 0;
   recorder.go_on(text);
   return 0;
 }
@@ -242,7 +255,8 @@ void MemoryRecorder::go_on(const char* outcome) {
     tell_(user_, outcome);
   }
   const bool has_more = is_recording || (is_later && ++tries_ < kMostTries);
-  if (has_more) wants_call_.store(true);
+  if (has_more)
+    wants_call_.store(true);
 }
 
 }  // namespace rangescope::inject::python

@@ -34,7 +34,8 @@ class MemoryRecorder {
   [[nodiscard]] const char* start(const char* stream, bool stacks);
   /// Call it on any thread, at a CUDA call. Costs the read of a word once the recorder is on.
   void saw_call() {
-    if (wants_call_.load(std::memory_order_relaxed)) ask();
+    if (wants_call_.load(std::memory_order_relaxed))
+      ask();
   }
 
  private:

@@ -108,37 +108,54 @@ struct Modules::Thread {
     std::uint64_t address, code, instruction;
   };
 
-  bool read_frames(const Interpreter& python, const wire::Functions& functions,
+  bool read_frames(const Interpreter& python,
+                   const wire::Functions& functions,
                    std::uint64_t state);
-  bool add_function(const wire::Functions& functions, const Interpreter& python, const Frame& frame,
+  bool add_function(const wire::Functions& functions,
+                    const Interpreter& python,
+                    const Frame& frame,
                     std::uint64_t kind);
   bool add_compiled(const Frame& frame);
-  bool add_module(const Interpreter& python, const Frame& frame, std::uint64_t place,
+  bool add_module(const Interpreter& python,
+                  const Frame& frame,
+                  std::uint64_t place,
                   bool& has_module);
-  std::uint64_t kind_of(const Interpreter& python, const wire::Functions& functions,
+  std::uint64_t kind_of(const Interpreter& python,
+                        const wire::Functions& functions,
                         std::uint64_t code);
-  std::uint64_t read_kind(const Interpreter& python, const wire::Functions& functions,
+  std::uint64_t read_kind(const Interpreter& python,
+                          const wire::Functions& functions,
                           std::uint64_t code) const;
-  bool name_of(const Interpreter& python, std::uint64_t code, char* function,
+  bool name_of(const Interpreter& python,
+               std::uint64_t code,
+               char* function,
                std::size_t most) const;
   bool file_of(const Interpreter& python, std::uint64_t code, char* file, std::size_t most) const;
-  std::uint32_t line_of(const Interpreter& python, std::uint64_t code,
+  std::uint32_t line_of(const Interpreter& python,
+                        std::uint64_t code,
                         std::uint64_t instruction) const;
   ChainEntry* slot_of(std::uint32_t around, std::uint64_t self, std::uint64_t type);
   bool grow();
   void forget_numbers() {
-    if (entries != nullptr) std::memset(static_cast<void*>(entries), 0, room * sizeof(ChainEntry));
+    if (entries != nullptr)
+      std::memset(static_cast<void*>(entries), 0, room * sizeof(ChainEntry));
     used = open = 0;
   }
   bool children(const Interpreter& python, std::uint64_t object, Items& items, std::size_t& reads);
   bool is_still_held(const Interpreter& python, const ChainEntry& entry, std::uint64_t around);
-  std::uint64_t argument_number(const Interpreter& python, std::uint64_t object,
+  std::uint64_t argument_number(const Interpreter& python,
+                                std::uint64_t object,
                                 const char* attribute);
-  std::uint64_t read_argument(const Interpreter& python, std::uint64_t object,
+  std::uint64_t read_argument(const Interpreter& python,
+                              std::uint64_t object,
                               const char* attribute);
   void remember_word(std::uint64_t address);
-  std::uint64_t name_below(const Interpreter& python, std::uint64_t around, std::uint64_t self,
-                           char* name, std::size_t most, ChainEntry& entry);
+  std::uint64_t name_below(const Interpreter& python,
+                           std::uint64_t around,
+                           std::uint64_t self,
+                           char* name,
+                           std::size_t most,
+                           ChainEntry& entry);
 
   /// Forgets which memory is readable and what code is; `now_ns` is the time of the next check.
   void distrust(std::int64_t now_ns) {
@@ -164,17 +181,24 @@ struct Modules::Thread {
   std::size_t room = 0, used = 0;
 };
 
-bool Modules::Thread::name_of(const Interpreter& python, std::uint64_t code, char* function,
+bool Modules::Thread::name_of(const Interpreter& python,
+                              std::uint64_t code,
+                              char* function,
                               std::size_t most) const {
   std::uint64_t type = 0;
   std::uint64_t text = 0;
-  if (!memory.copy(code + python.fields.type, &type, sizeof type)) return false;
-  if (type != python.code_type) return false;
-  if (!memory.copy(code + python.fields.name, &text, sizeof text)) return false;
+  if (!memory.copy(code + python.fields.type, &type, sizeof type))
+    return false;
+  if (type != python.code_type)
+    return false;
+  if (!memory.copy(code + python.fields.name, &text, sizeof text))
+    return false;
   return python.text(memory, text, function, most);
 }
 
-bool Modules::Thread::file_of(const Interpreter& python, std::uint64_t code, char* file,
+bool Modules::Thread::file_of(const Interpreter& python,
+                              std::uint64_t code,
+                              char* file,
                               std::size_t most) const {
   std::uint64_t text = 0;
   return memory.copy(code + python.fields.file, &text, sizeof text) &&
@@ -182,18 +206,21 @@ bool Modules::Thread::file_of(const Interpreter& python, std::uint64_t code, cha
 }
 
 /// 0: unknown.
-std::uint32_t Modules::Thread::line_of(const Interpreter& python, std::uint64_t code,
+std::uint32_t Modules::Thread::line_of(const Interpreter& python,
+                                       std::uint64_t code,
                                        std::uint64_t instruction) const {
   constexpr std::uint64_t kMostBytes = 1 << 22;
   const wire::cpython::Fields& fields = python.fields;
   std::uint32_t first_line = 0;
   std::uint64_t table = 0;
   std::uint64_t size = 0;
-  if (fields.lines == 0 || instruction <= code + fields.bytes) return 0;
+  if (fields.lines == 0 || instruction <= code + fields.bytes)
+    return 0;
   const bool has_table = memory.copy(code + fields.line, &first_line, sizeof first_line) &&
                          memory.copy(code + fields.lines, &table, sizeof table) &&
                          memory.copy(table + python.header(), &size, sizeof size);
-  if (!has_table || size > kMostBytes) return 0;
+  if (!has_table || size > kMostBytes)
+    return 0;
   auto* bytes = static_cast<char*>(std::malloc(size));
   const bool is_read = bytes != nullptr && memory.copy(table + python.header() + 16, bytes, size);
   std::uint32_t line = 0;
@@ -203,12 +230,14 @@ std::uint32_t Modules::Thread::line_of(const Interpreter& python, std::uint64_t 
   return line;
 }
 
-std::uint64_t Modules::Thread::kind_of(const Interpreter& python, const wire::Functions& functions,
+std::uint64_t Modules::Thread::kind_of(const Interpreter& python,
+                                       const wire::Functions& functions,
                                        std::uint64_t code) {
   // Sets of four entries, so that frames of one walk do not evict each other.
   Code* set = codes + (code * 0x9e3779b97f4a7c15ull >> 54 & (kCodes - 4));
   for (std::size_t i = 0; i < 4; ++i)
-    if (set[i].address == code) return set[i].kind;
+    if (set[i].address == code)
+      return set[i].kind;
   const std::uint64_t kind = read_kind(python, functions, code);
   std::memmove(set + 1, set, 3 * sizeof *set);
   set[0] = {code, kind};
@@ -219,25 +248,32 @@ std::uint64_t Modules::Thread::read_kind(const Interpreter& python,
                                          const wire::Functions& functions,
                                          std::uint64_t code) const {
   char name[256], file[4096];
-  if (!name_of(python, code, name, sizeof name)) return kOther;
+  if (!name_of(python, code, name, sizeof name))
+    return kOther;
   const bool may_be_module = is_module_call(name);
   const bool may_be_compiled = may_be_compiled_code(name);
-  if (!may_be_module && !may_be_compiled && !functions.any()) return kOther;
-  if (!file_of(python, code, file, sizeof file)) return kOther;
-  if (may_be_module && ends_with(file, "torch/nn/modules/module.py")) return kModule;
-  if (may_be_compiled && is_compiled(file)) return kCompiled;
+  if (!may_be_module && !may_be_compiled && !functions.any())
+    return kOther;
+  if (!file_of(python, code, file, sizeof file))
+    return kOther;
+  if (may_be_module && ends_with(file, "torch/nn/modules/module.py"))
+    return kModule;
+  if (may_be_compiled && is_compiled(file))
+    return kCompiled;
   const std::size_t number = functions.find(file, name);
   return number != 0 ? kFirstFunction + number : kOther;
 }
 
 /// Sets the levels from the frames of a thread state. False if the frames are inconsistent, or
 /// exceed a bound.
-bool Modules::Thread::read_frames(const Interpreter& python, const wire::Functions& functions,
+bool Modules::Thread::read_frames(const Interpreter& python,
+                                  const wire::Functions& functions,
                                   std::uint64_t state) {
   const wire::cpython::Fields& fields = python.fields;
   depth = 0;
   std::uint64_t address = 0;
-  if (!memory.word(state + fields.frame, address)) return false;
+  if (!memory.word(state + fields.frame, address))
+    return false;
   const bool has_indirection = fields.through >= 0 && address != 0;
   if (has_indirection &&
       !memory.word(address + static_cast<std::uint64_t>(fields.through), address))
@@ -246,23 +282,31 @@ bool Modules::Thread::read_frames(const Interpreter& python, const wire::Functio
   const std::uint32_t bytes = fields.locals + 16;
   std::uint64_t place = 0;
   for (std::size_t left = kMostFrames; address != 0; --left) {
-    if (left == 0 || !memory.holds(address, bytes)) return false;
+    if (left == 0 || !memory.holds(address, bytes))
+      return false;
     Frame frame{address, load(address + fields.code) & ~kTags, load(address + position)};
-    if (fields.instruction == 0) frame.instruction = frame.code + (frame.instruction & 0xffffffffu);
+    if (fields.instruction == 0)
+      frame.instruction = frame.code + (frame.instruction & 0xffffffffu);
     place = (place ^ frame.instruction) * 0x9e3779b97f4a7c15ull;
     place ^= place >> 29;
     const std::uint64_t kind = frame.code != 0 ? kind_of(python, functions, frame.code) : kOther;
     const std::size_t depth_before = depth;
     if (kind >= kFirstFunction) {
-      if (!add_function(functions, python, frame, kind)) return false;
-      if (depth > depth_before) place = 0;
+      if (!add_function(functions, python, frame, kind))
+        return false;
+      if (depth > depth_before)
+        place = 0;
     } else if (kind == kCompiled) {
-      if (!add_compiled(frame)) return false;
-      if (depth > depth_before) place = 0;
+      if (!add_compiled(frame))
+        return false;
+      if (depth > depth_before)
+        place = 0;
     } else if (kind == kModule) {
       bool has_module = false;
-      if (!add_module(python, frame, place, has_module)) return false;
-      if (has_module) place = 0;
+      if (!add_module(python, frame, place, has_module))
+        return false;
+      if (has_module)
+        place = 0;
     }
     address = load(address + fields.previous);
   }
@@ -272,14 +316,18 @@ bool Modules::Thread::read_frames(const Interpreter& python, const wire::Functio
 /// Adds a level for a chosen function, with its own instruction as place, because it may call
 /// others in a loop. One that calls itself, or another function of the same name, is one level.
 /// False without room.
-bool Modules::Thread::add_function(const wire::Functions& functions, const Interpreter& python,
-                                   const Frame& frame, std::uint64_t kind) {
+bool Modules::Thread::add_function(const wire::Functions& functions,
+                                   const Interpreter& python,
+                                   const Frame& frame,
+                                   std::uint64_t kind) {
   const std::size_t function = kind - kFirstFunction;
   if (depth > 0 && levels[depth - 1].type == kind) {
     const bool is_recursive = levels[depth - 1].self == frame.code;
-    if (is_recursive || functions.name_of(function, nullptr) != nullptr) return true;
+    if (is_recursive || functions.name_of(function, nullptr) != nullptr)
+      return true;
   }
-  if (depth == kMostLevels) return false;
+  if (depth == kMostLevels)
+    return false;
   std::uint64_t object = 0;
   std::size_t argument = 0;
   const char* attribute = nullptr;
@@ -293,8 +341,10 @@ bool Modules::Thread::add_function(const wire::Functions& functions, const Inter
 /// Adds a level for compiled code, unless the function it calls is already one: `call` has parts of
 /// a graph in functions of their own, partition_0, which launch. False without room.
 bool Modules::Thread::add_compiled(const Frame& frame) {
-  if (depth > 0 && levels[depth - 1].compiled) return true;
-  if (depth == kMostLevels) return false;
+  if (depth > 0 && levels[depth - 1].compiled)
+    return true;
+  if (depth == kMostLevels)
+    return false;
   levels[depth++] = {frame.code, frame.instruction, 0, true, true, frame.instruction};
   return true;
 }
@@ -302,7 +352,9 @@ bool Modules::Thread::add_compiled(const Frame& frame) {
 /// Adds a level for a call of a module. Before 3.11 the frame of _call_impl may not contain the
 /// module, as a variable that an inner function uses is elsewhere; the one of _wrapped_call_impl
 /// does. False without room, or if memory is inconsistent.
-bool Modules::Thread::add_module(const Interpreter& python, const Frame& frame, std::uint64_t place,
+bool Modules::Thread::add_module(const Interpreter& python,
+                                 const Frame& frame,
+                                 std::uint64_t place,
                                  bool& has_module) {
   const wire::cpython::Fields& fields = python.fields;
   Level level;
@@ -311,12 +363,15 @@ bool Modules::Thread::add_module(const Interpreter& python, const Frame& frame, 
   const bool is_cell =
       self != 0 && memory.word(self + fields.type, level.type) && level.type == python.cell_type;
   if (is_cell) {
-    if (!memory.word(self + python.header(), self)) return false;
+    if (!memory.word(self + python.header(), self))
+      return false;
     self &= ~kTags;
   }
   has_module = self != 0;
-  if (!has_module) return true;
-  if (!memory.word(self + fields.type, level.type)) return false;
+  if (!has_module)
+    return true;
+  if (!memory.word(self + fields.type, level.type))
+    return false;
   level.type &= ~kTags;
   level.self = self;
   level.place = place;
@@ -324,13 +379,15 @@ bool Modules::Thread::add_module(const Interpreter& python, const Frame& frame, 
     levels[depth - 1].arguments = level.arguments;  // _call_impl in _wrapped_call_impl
     return true;
   }
-  if (depth == kMostLevels) return false;
+  if (depth == kMostLevels)
+    return false;
   levels[depth++] = level;
   return true;
 }
 
 ChainEntry* Modules::Thread::slot_of(std::uint32_t around, std::uint64_t self, std::uint64_t type) {
-  if ((used + 1) * 4 > room * 3 && !grow()) return nullptr;
+  if ((used + 1) * 4 > room * 3 && !grow())
+    return nullptr;
   for (std::size_t index = mix(self ^ around, type);; ++index) {
     ChainEntry& slot = entries[index & (room - 1)];
     if (slot.number == 0 || (slot.self == self && slot.around == around && slot.type == type))
@@ -345,7 +402,8 @@ bool Modules::Thread::grow() {
     return true;
   }
   auto* larger = static_cast<ChainEntry*>(std::calloc(size, sizeof(ChainEntry)));
-  if (larger == nullptr) return room > used + 1;
+  if (larger == nullptr)
+    return room > used + 1;
   ChainEntry* smaller = std::exchange(entries, larger);
   const std::size_t old_room = std::exchange(room, size);
   for (std::size_t i = 0; i < old_room; ++i)
@@ -356,11 +414,14 @@ bool Modules::Thread::grow() {
 }
 
 /// Reads the items of a module's `_modules`.
-bool Modules::Thread::children(const Interpreter& python, std::uint64_t object, Items& items,
+bool Modules::Thread::children(const Interpreter& python,
+                               std::uint64_t object,
+                               Items& items,
                                std::size_t& reads) {
   reads += 8;
   const std::uint64_t attributes = python.attributes(memory, object);
-  if (attributes == 0 || !items.read(attributes)) return false;
+  if (attributes == 0 || !items.read(attributes))
+    return false;
   char text[16];
   const auto is_modules = [&](std::uint64_t key) {
     reads += 2;
@@ -374,7 +435,8 @@ bool Modules::Thread::children(const Interpreter& python, std::uint64_t object, 
     if (item.key != 0 && item.key == modules_key && is_modules(item.key))
       return items.read(item.value);
   for (std::size_t i = 0; items.item(i, item); ++i) {
-    if (!is_modules(item.key)) continue;
+    if (!is_modules(item.key))
+      continue;
     modules_key = item.key;
     return items.read(item.value);
   }
@@ -383,33 +445,40 @@ bool Modules::Thread::children(const Interpreter& python, std::uint64_t object, 
 
 /// Whether the module around still has this module under its name, directly or in a container. If
 /// not, another object may have the address of a dead one.
-bool Modules::Thread::is_still_held(const Interpreter& python, const ChainEntry& entry,
+bool Modules::Thread::is_still_held(const Interpreter& python,
+                                    const ChainEntry& entry,
                                     std::uint64_t around) {
-  if (entry.key == 0) return true;
+  if (entry.key == 0)
+    return true;
   Items items(python, memory);
   Items::Item item;
   std::size_t reads = 0;
   const auto holds = [&](std::uint64_t object, std::uint64_t child) {
-    if (!children(python, object, items, reads)) return false;
+    if (!children(python, object, items, reads))
+      return false;
     for (std::size_t i = 0; items.item(i, item); ++i)
-      if (item.value == child && item.key != 0) return true;
+      if (item.value == child && item.key != 0)
+        return true;
     return false;
   };
   const bool has_holder = entry.holder == around || holds(around, entry.holder);
-  if (!has_holder || !holds(entry.holder, entry.self)) return false;
+  if (!has_holder || !holds(entry.holder, entry.self))
+    return false;
   return item.key == entry.key && item.place == entry.place;
 }
 
 /// The number that the attribute of an argument gives the call (wire/functions.hpp); 0: unknown.
 /// The frame keeps the object alive. For the last object only a few words are compared.
-std::uint64_t Modules::Thread::argument_number(const Interpreter& python, std::uint64_t object,
+std::uint64_t Modules::Thread::argument_number(const Interpreter& python,
+                                               std::uint64_t object,
                                                const char* attribute) {
   ArgumentCache& cache = argument_cache;
   std::uint64_t word = 0;
   bool is_unchanged = object == cache.object && cache.count > 0;
   for (std::size_t i = 0; is_unchanged && i < cache.count; ++i)
     is_unchanged = memory.word(cache.links[i].address, word) && word == cache.links[i].word;
-  if (is_unchanged) return cache.number;
+  if (is_unchanged)
+    return cache.number;
   cache = {object, 0, 0, {}};
   cache.number = read_argument(python, object, attribute);
   return cache.number;
@@ -422,19 +491,22 @@ void Modules::Thread::remember_word(std::uint64_t address) {
     cache.links[cache.count++] = {address, word};
 }
 
-std::uint64_t Modules::Thread::read_argument(const Interpreter& python, std::uint64_t object,
+std::uint64_t Modules::Thread::read_argument(const Interpreter& python,
+                                             std::uint64_t object,
                                              const char* attribute) {
   Items items(python, memory);
   Items::Item item;
   char text[64];
   std::uint64_t value = 0;
   std::uint32_t number = 0;
-  if (object == 0 || !items.read_attributes(object)) return 0;
+  if (object == 0 || !items.read_attributes(object))
+    return 0;
   for (std::size_t i = 0; value == 0 && items.item(i, item); ++i)
     if (item.key != 0 && python.text(memory, item.key, text, sizeof text) &&
         std::strcmp(text, attribute) == 0)
       value = item.value;
-  if (value == 0) return 0;
+  if (value == 0)
+    return 0;
   remember_word(object + python.fields.type);
   if (const std::uint64_t place = python.dictionary_place(memory, object); place != 0)
     remember_word(place);
@@ -445,18 +517,25 @@ std::uint64_t Modules::Thread::read_argument(const Interpreter& python, std::uin
     remember_word(object - 32);
   }
   remember_word(item.value_at);
-  if (python.number(memory, value, number)) return number;
-  if (!python.is_dictionary(memory, value) || !items.read(value)) return 0;
-  remember_word(value + python.header());                             // number of items
-  if (python.minor < 13) remember_word(value + python.header() + 8);  // version of the dictionary
+  if (python.number(memory, value, number))
+    return number;
+  if (!python.is_dictionary(memory, value) || !items.read(value))
+    return 0;
+  remember_word(value + python.header());  // number of items
+  if (python.minor < 13)
+    remember_word(value + python.header() + 8);  // version of the dictionary
   constexpr std::uint64_t kFillsRequests = 1;
   constexpr std::uint64_t kMakesTokens = 2;
   std::uint64_t bits = 0;
   for (std::size_t i = 0; items.item(i, item); ++i) {
-    if (item.value == 0 || !python.number(memory, item.value, number)) continue;
-    if (number > 1) bits |= kFillsRequests;
-    if (number == 1) bits |= kMakesTokens;
-    if (python.minor >= 13) remember_word(item.value_at);  // the object of 1 is never freed
+    if (item.value == 0 || !python.number(memory, item.value, number))
+      continue;
+    if (number > 1)
+      bits |= kFillsRequests;
+    if (number == 1)
+      bits |= kMakesTokens;
+    if (python.minor >= 13)
+      remember_word(item.value_at);  // the object of 1 is never freed
   }
   return bits;
 }
@@ -478,8 +557,10 @@ class DottedName {
   /// False without room.
   bool prepend(const char* text) {
     const std::size_t bytes = std::strlen(text);
-    if (bytes + 1 >= begin_) return false;
-    if (buffer_[begin_] != '\0') buffer_[--begin_] = '.';
+    if (bytes + 1 >= begin_)
+      return false;
+    if (buffer_[begin_] != '\0')
+      buffer_[--begin_] = '.';
     begin_ -= bytes;
     std::memcpy(buffer_ + begin_, text, bytes);
     return true;
@@ -496,18 +577,24 @@ class DottedName {
 
 /// Searches `self` below `around`, breadth first. Sets its name, and its place and holder in the
 /// entry; returns its key in the `_modules` that has it, or 0.
-std::uint64_t Modules::Thread::name_below(const Interpreter& python, std::uint64_t around,
-                                          std::uint64_t self, char* name, std::size_t most,
+std::uint64_t Modules::Thread::name_below(const Interpreter& python,
+                                          std::uint64_t around,
+                                          std::uint64_t self,
+                                          char* name,
+                                          std::size_t most,
                                           ChainEntry& entry) {
   auto* list = static_cast<Searched*>(std::malloc(kMostSearched * sizeof(Searched)));
-  if (list == nullptr) return 0;
+  if (list == nullptr)
+    return 0;
   list[0] = {around, 0, 0, 0};
   const auto write_name = [&](std::uint64_t key, std::size_t parent) {
     char text[256];
     DottedName dotted(name, most);
     for (;; parent = list[parent].parent) {
-      if (!python.text(memory, key, text, sizeof text) || !dotted.prepend(text)) return false;
-      if (parent == 0) break;
+      if (!python.text(memory, key, text, sizeof text) || !dotted.prepend(text))
+        return false;
+      if (parent == 0)
+        break;
       key = list[parent].key;
     }
     dotted.move_to_front();
@@ -519,19 +606,22 @@ std::uint64_t Modules::Thread::name_below(const Interpreter& python, std::uint64
   Items items(python, memory);
   Items::Item item;
   for (std::size_t next = 0; next < count && found == 0 && reads < kMostReads; ++next) {
-    if (!children(python, list[next].object, items, reads)) continue;
+    if (!children(python, list[next].object, items, reads))
+      continue;
     for (std::size_t i = 0; items.item(i, item); ++i) {
-      if (item.key == 0 || item.value == 0) continue;
+      if (item.key == 0 || item.value == 0)
+        continue;
       if (item.value == self) {
-        if (!write_name(item.key, next)) break;
+        if (!write_name(item.key, next))
+          break;
         found = item.key;
         entry.place = item.place;
         entry.holder = list[next].object;
         break;
       }
       if (count < kMostSearched && list[next].depth < kDeepest)
-        list[count++] = {item.value, item.key, static_cast<std::uint32_t>(next),
-                         list[next].depth + 1};
+        list[count++] = {
+            item.value, item.key, static_cast<std::uint32_t>(next), list[next].depth + 1};
     }
   }
   std::free(list);
@@ -566,8 +656,10 @@ Here Modules::here(std::int64_t now_ns) {
     untold_.fetch_add(1, std::memory_order_relaxed);
     return slot != nullptr && slot->thread != nullptr ? here(*slot->thread, 0, now_ns) : Here{};
   }
-  if (slot != nullptr && slot->thread == nullptr) slot->thread = new_thread();
-  if (slot == nullptr || slot->thread == nullptr) return {};
+  if (slot != nullptr && slot->thread == nullptr)
+    slot->thread = new_thread();
+  if (slot == nullptr || slot->thread == nullptr)
+    return {};
   Thread& thread = *slot->thread;
   std::uint64_t owner = 0;
   if (!thread.memory.word(state + python_.fields.thread_id, owner) || owner != pthread_self()) {
@@ -585,7 +677,8 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
   const std::uint32_t starts = starts_.load(std::memory_order_relaxed);
   if (const bool stale = std::exchange(thread.starts, starts) != starts;
       stale || now_ns > thread.trusted_until_ns) {
-    if (stale) thread.forget_numbers();
+    if (stale)
+      thread.forget_numbers();
     thread.distrust(now_ns);
   }
   if (std::exchange(thread.without_python, false)) [[unlikely]] {
@@ -607,7 +700,8 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
     const std::size_t index = thread.depth - 1 - i;
     const Level& level = thread.levels[index];
     const std::uint32_t number = number_of(thread, index, out.module, now_ns);
-    if (number == 0) break;
+    if (number == 0)
+      break;
     out.module = number;
     Call& call = thread.calls[i];
     const std::uint64_t inner = index > 0 ? thread.levels[index - 1].self : 0;
@@ -626,7 +720,9 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
   return out;
 }
 
-std::uint32_t Modules::number_of(Thread& thread, std::size_t index, std::uint32_t around,
+std::uint32_t Modules::number_of(Thread& thread,
+                                 std::size_t index,
+                                 std::uint32_t around,
                                  std::int64_t now_ns) {
   const Level& level = thread.levels[index];
   const bool is_chosen_function = level.function && !level.compiled;
@@ -639,12 +735,15 @@ std::uint32_t Modules::number_of(Thread& thread, std::size_t index, std::uint32_
       by_argument ? thread.argument_number(python_, level.arguments, attribute) : 0;
   const std::uint64_t type = level.type | argument_number << 32;
   ChainEntry* entry = thread.slot_of(around, level.self, type);
-  if (entry == nullptr) return 0;
+  if (entry == nullptr)
+    return 0;
   const bool is_checked =
       entry->checked_ns >= thread.names_since_ns && now_ns - entry->checked_ns <= kTrust_ns;
-  if (entry->number != 0 && is_checked) return entry->number;
+  if (entry->number != 0 && is_checked)
+    return entry->number;
   char name[1024] = {}, text[256];
-  if (!read_name(thread, level, name, sizeof name, text, sizeof text)) return 0;
+  if (!read_name(thread, level, name, sizeof name, text, sizeof text))
+    return 0;
   const char* hashed = level.compiled ? name : text;
   const std::uint64_t kind = fnv1a(hashed, std::strlen(hashed));
   const std::uint64_t module_around = level.function ? 0 : module_above(thread, index);
@@ -662,30 +761,40 @@ std::uint32_t Modules::number_of(Thread& thread, std::size_t index, std::uint32_
     else if (level.compiled)
       name_compiled(thread, level, name, text, sizeof text);
     added.number = define_(user_, around, added.key != 0 ? name : "", shown, level.function);
-    if (added.number == 0) return 0;
-    if (entry->number == 0) ++thread.used;
+    if (added.number == 0)
+      return 0;
+    if (entry->number == 0)
+      ++thread.used;
     *entry = added;
   }
   entry->checked_ns = now_ns;
   return entry->number;
 }
 
-bool Modules::read_name(Thread& thread, const Level& level, char* file, std::size_t file_size,
-                        char* name, std::size_t name_size) const {
-  if (level.compiled) return thread.file_of(python_, level.self, file, file_size);
-  if (level.function) return thread.name_of(python_, level.self, name, name_size);
+bool Modules::read_name(Thread& thread,
+                        const Level& level,
+                        char* file,
+                        std::size_t file_size,
+                        char* name,
+                        std::size_t name_size) const {
+  if (level.compiled)
+    return thread.file_of(python_, level.self, file, file_size);
+  if (level.function)
+    return thread.name_of(python_, level.self, name, name_size);
   return python_.type_name(thread.memory, level.type, name, name_size);
 }
 
-void Modules::name_compiled(Thread& thread, const Level& level, const char* file, char* name,
-                            std::size_t name_size) const {
+void Modules::name_compiled(
+    Thread& thread, const Level& level, const char* file, char* name, std::size_t name_size) const {
   const std::uint32_t line = thread.line_of(python_, level.self, level.type);
-  if (!source_nodes(file, line, name, name_size)) std::strcpy(name, "compiled code");
+  if (!source_nodes(file, line, name, name_size))
+    std::strcpy(name, "compiled code");
 }
 
 std::uint64_t Modules::module_above(const Thread& thread, std::size_t index) {
   for (std::size_t outer = index + 1; outer < thread.depth; ++outer)
-    if (!thread.levels[outer].function) return thread.levels[outer].self;
+    if (!thread.levels[outer].function)
+      return thread.levels[outer].self;
   return 0;
 }
 

@@ -48,8 +48,8 @@ class Modules {
   static constexpr std::size_t kMostFrames = 1024, kMostLevels = 64;
   /// Gives a module of a chain its number: `name` below the one around it ("layers.3"), "" for the
   /// outermost. A function has no `name`, but its own as `type`.
-  using Define = std::uint32_t (*)(void* user, std::uint32_t around, const char* name,
-                                   const char* type, bool function);
+  using Define = std::uint32_t (*)(
+      void* user, std::uint32_t around, const char* name, const char* type, bool function);
 
   Modules(Define define, void* user) : define_(define), user_(user) {}
   /// False, with the reason in `why`, if there is no Python that can be read. `levels`: of a chain,
@@ -70,12 +70,21 @@ class Modules {
 
  private:
   /// The number of level `index` in the chain `around`, defined if it is new; 0 if that fails.
-  std::uint32_t number_of(Thread& thread, std::size_t index, std::uint32_t around,
+  std::uint32_t number_of(Thread& thread,
+                          std::size_t index,
+                          std::uint32_t around,
                           std::int64_t now_ns);
   /// Of compiled code the file, else the name.
-  bool read_name(Thread& thread, const Level& level, char* file, std::size_t file_size, char* name,
+  bool read_name(Thread& thread,
+                 const Level& level,
+                 char* file,
+                 std::size_t file_size,
+                 char* name,
                  std::size_t name_size) const;
-  void name_compiled(Thread& thread, const Level& level, const char* file, char* name,
+  void name_compiled(Thread& thread,
+                     const Level& level,
+                     const char* file,
+                     char* name,
                      std::size_t name_size) const;
   /// The nearest module around level `index`; 0 if there is none.
   [[nodiscard]] static std::uint64_t module_above(const Thread& thread, std::size_t index);

@@ -62,7 +62,8 @@ class Image {
   void of_batches() {
     text(kName, "Runner.run");
     words[kName + 7] = words[kName + 8] = 0;
-    for (std::size_t i = 0; i < 16; ++i) words[kFrames + i * 16 + 10] = at(kSelves);
+    for (std::size_t i = 0; i < 16; ++i)
+      words[kFrames + i * 16 + 10] = at(kSelves);
     put(kType + 168 / 8, 1 << 24 | 1 << 29);  // numbers and dictionaries both
     chosen = "other|prefill|decode|mixed=*Runner.run@1._modules";
   }
@@ -77,7 +78,8 @@ class Image {
       words[dictionary + 6 + 3] = 2;
       words[dictionary + 6 + 7] = at(kNewModules);
       words[dictionary + 6 + 8] = std::exchange(words[dictionary + 6 + 6], at(kNothing));
-      if (i == 2) continue;
+      if (i == 2)
+        continue;
       const std::size_t name = kTexts + i * 16 + 8;
       text(name, ("n" + std::to_string(i)).c_str());
       words[dictionary + 16 + 6 + 5] = at(name);
@@ -99,7 +101,8 @@ class Image {
         },
         &told);
     modules.interpreter() = python;
-    if (!functions.empty()) modules.functions().choose(off.data(), functions.data());
+    if (!functions.empty())
+      modules.functions().choose(off.data(), functions.data());
     auto* thread = Modules::new_thread();
     Here here = modules.here(*thread, at(kThread), 1);
     if (second) {
@@ -192,7 +195,8 @@ void attack(bool batches) {
   std::size_t untold = 0, unlike = 0;
   const auto make = [&] {
     Image image(12);
-    if (batches) image.of_batches();
+    if (batches)
+      image.of_batches();
     return image;
   };
   const std::string whole = make().walk();

@@ -15,8 +15,10 @@ bool OwnMemory::text(std::uint64_t address, char* into, std::size_t most) const 
   for (std::size_t copied = 0; copied + 1 < most;) {
     const std::size_t in_page = 4096 - (address + copied) % 4096;
     const std::size_t part = std::min({most - 1 - copied, in_page, std::size_t{64}});
-    if (!copy(address + copied, into + copied, part)) return false;
-    if (std::memchr(into + copied, 0, part) != nullptr) return true;
+    if (!copy(address + copied, into + copied, part))
+      return false;
+    if (std::memchr(into + copied, 0, part) != nullptr)
+      return true;
     copied += part;
     into[copied] = '\0';
   }
@@ -25,7 +27,8 @@ bool OwnMemory::text(std::uint64_t address, char* into, std::size_t most) const 
 
 bool OwnMemory::check(std::uint64_t page) {
   std::uint64_t first = 0;
-  if (!copy(page << 12, &first, sizeof first)) return false;
+  if (!copy(page << 12, &first, sizeof first))
+    return false;
   pages_[page & (kPages - 1)] = page + 1;
   return true;
 }

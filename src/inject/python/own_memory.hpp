@@ -29,7 +29,8 @@ class OwnMemory {
   [[nodiscard]] bool text(std::uint64_t address, char* into, std::size_t most) const;
   /// A word at a multiple of 8. 1 ns if its page is known to be readable.
   [[nodiscard]] bool word(std::uint64_t address, std::uint64_t& value) {
-    if ((address & 7) != 0) return false;
+    if ((address & 7) != 0)
+      return false;
     const std::uint64_t page = address >> 12;
     if (!is_readable(page)) [[unlikely]]
       return false;
@@ -40,7 +41,8 @@ class OwnMemory {
   [[nodiscard]] bool holds(std::uint64_t address, std::size_t bytes) {
     const std::uint64_t first = address >> 12;
     const std::uint64_t last = (address + bytes - 1) >> 12;
-    if ((address & 7) != 0 || !is_readable(first)) return false;
+    if ((address & 7) != 0 || !is_readable(first))
+      return false;
     return last == first || is_readable(last);
   }
   void forget() { std::memset(pages_, 0, sizeof pages_); }

@@ -43,7 +43,8 @@ class PerThread {
   }
 
   Held* take() {
-    if (!usable_) return nullptr;
+    if (!usable_)
+      return nullptr;
     Held* held = all_.load(std::memory_order_acquire);
     for (; held != nullptr; held = held->next) {
       bool has_owner = false;
@@ -52,7 +53,8 @@ class PerThread {
     }
     if (held == nullptr) {
       void* memory = std::malloc(sizeof(Held));
-      if (memory == nullptr) return nullptr;
+      if (memory == nullptr)
+        return nullptr;
       held = new (memory) Held;
       held->next = all_.load(std::memory_order_relaxed);
       while (!all_.compare_exchange_weak(held->next, held, std::memory_order_release)) {

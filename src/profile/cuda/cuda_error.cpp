@@ -43,18 +43,21 @@ bool has_cuda(const model::Session& session) {
 /// the name of a process.
 std::set<std::string> executables_of(const std::string& program, const model::Session& session) {
   std::set<std::string> executables;
-  if (const auto started = base::find_on_path(program)) executables.insert(started->string());
+  if (const auto started = base::find_on_path(program))
+    executables.insert(started->string());
   constexpr std::size_t kMostOfName = 15;  // Linux keeps no more of the name of a process
   std::set<std::string_view> names;
   for (const model::Process& process : session.processes) {
     const std::string_view name = session.strings.view(process.name);
-    if (name.starts_with('/')) executables.insert(std::string(name));
+    if (name.starts_with('/'))
+      executables.insert(std::string(name));
     names.insert(base::file_name(name).substr(0, kMostOfName));
   }
   for (const model::CpuFrame& frame : session.cpu.frames) {
     const std::string_view module = session.strings.view(frame.module);
     const bool is_executable = names.contains(base::file_name(module).substr(0, kMostOfName));
-    if (module.starts_with('/') && is_executable) executables.insert(std::string(module));
+    if (module.starts_with('/') && is_executable)
+      executables.insert(std::string(module));
   }
   return executables;
 }
@@ -73,7 +76,8 @@ std::string cuda_library_of(const model::Session& session) {
   for (const model::CpuFrame& frame : session.cpu.frames) {
     const std::string_view library = base::file_name(session.strings.view(frame.module));
     const auto is_start = [&](std::string_view name) { return library.starts_with(name); };
-    if (std::ranges::any_of(kCudaLibraries, is_start)) libraries.insert(library);
+    if (std::ranges::any_of(kCudaLibraries, is_start))
+      libraries.insert(library);
   }
   return libraries.empty() ? std::string() : std::string(*libraries.begin());
 }
@@ -90,9 +94,11 @@ std::string answer_of_driver() {
   using Describe = int (*)(int, const char**);
   const auto name_of = reinterpret_cast<Describe>(::dlsym(driver, "cuGetErrorName"));
   const auto text_of = reinterpret_cast<Describe>(::dlsym(driver, "cuGetErrorString"));
-  if (start == nullptr) return "libcuda.so.1 here is no CUDA driver: it has no cuInit";
+  if (start == nullptr)
+    return "libcuda.so.1 here is no CUDA driver: it has no cuInit";
   const int code = start(0);
-  if (code == 0) return {};
+  if (code == 0)
+    return {};
   std::string answer = fmt::format("cuInit fails here with error {}", code);
   for (const Describe ask : {name_of, text_of}) {
     const char* text = nullptr;
@@ -105,7 +111,8 @@ std::string answer_of_driver() {
 /// In a process of its own: a driver starts threads, may hang and may crash.
 std::string answer_of_driver_aside() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return {};
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return {};
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(kDriverPatience_s);
@@ -117,21 +124,28 @@ std::string answer_of_driver_aside() {
   std::string answer(4096, '\0');
   const ssize_t bytes = child > 0 ? ::read(ends[0], answer.data(), answer.size()) : 0;
   ::close(ends[0]);
-  if (child > 0) ::waitpid(child, nullptr, 0);
+  if (child > 0)
+    ::waitpid(child, nullptr, 0);
   answer.resize(static_cast<std::size_t>(std::max<ssize_t>(0, bytes)));
   return answer;
 }
 
 }  // namespace
 
-void explain_missing_cuda(const fs::path& captures, const std::string& program, bool failed,
+void explain_missing_cuda(const fs::path& captures,
+                          const std::string& program,
+                          bool failed,
                           model::Session& session) {
-  if (has_cuda(session)) return;
+  if (has_cuda(session))
+    return;
   std::string file = cuda_executable_of(program, session);
-  if (file.empty() && failed) file = cuda_library_of(session);
-  if (file.empty()) return;
+  if (file.empty() && failed)
+    file = cuda_library_of(session);
+  if (file.empty())
+    return;
   const std::string answer = answer_of_driver_aside();
-  if (answer.empty()) return;
+  if (answer.empty())
+    return;
   const std::string text = fmt::format("{} uses CUDA, but {}", file, answer);
   if (base::write_file(captures / wire::kCudaErrorFile, text + "\n"))
     read::native::note_cuda_error(captures, session);

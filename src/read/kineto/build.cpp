@@ -61,10 +61,12 @@ class Builder {
       base_ns_ = base::to_int(json).value_or(0);
       return;
     }
-    if (key != "deviceProperties" && key != "distributedInfo") return;
+    if (key != "deviceProperties" && key != "distributedInfo")
+      return;
     simdjson::dom::parser parser;
     simdjson::dom::element root;
-    if (parser.parse(json.data(), json.size()).get(root) != simdjson::SUCCESS) return;
+    if (parser.parse(json.data(), json.size()).get(root) != simdjson::SUCCESS)
+      return;
     if (key == "distributedInfo") {
       const auto number = [&](std::string_view name, std::int64_t otherwise) {
         std::int64_t value = -1;
@@ -81,11 +83,13 @@ class Builder {
         job_ = ", rank " + std::to_string(rank_) + " of " + std::to_string(ranks);
       if (groups > 0)
         job_ += ", " + base::counted(static_cast<std::uint64_t>(groups), "process group");
-      if (!backend_.empty()) job_ += ", " + backend_;
+      if (!backend_.empty())
+        job_ += ", " + backend_;
       return;
     }
     simdjson::dom::array devices;
-    if (root.get(devices) != simdjson::SUCCESS) return;
+    if (root.get(devices) != simdjson::SUCCESS)
+      return;
     for (const simdjson::dom::element each : devices) {
       const auto number = [&](std::string_view name) {
         std::uint64_t value = 0;
@@ -107,19 +111,24 @@ class Builder {
   }
 
   static std::string_view category_of(const Event& event) {
-    if (event.legacy_cpu) return "cpu_op";
-    if (event.legacy_gpu) return "gpu_user_annotation";
+    if (event.legacy_cpu)
+      return "cpu_op";
+    if (event.legacy_gpu)
+      return "gpu_user_annotation";
     return event.category;
   }
 
   void add(const Event& event) {
     ++events_;
-    if (event.phase == 'M') return metadata(event);
+    if (event.phase == 'M')
+      return metadata(event);
     if (event.phase == 'i') {
-      if (event.name == "[memory]") memory(event);
+      if (event.name == "[memory]")
+        memory(event);
       return;
     }
-    if (event.phase != 'X') return;
+    if (event.phase != 'X')
+      return;
     const std::string_view category = category_of(event);
     const bool gpu_work = category == "kernel" || category == "Kernel" ||
                           category == "gpu_memcpy" || category == "gpu_memset" ||
@@ -152,16 +161,19 @@ class Builder {
     ++known_;
     if (category == "cpu_op" || category == "user_annotation" || category == "Operator") {
       range(event, 0);
-      if (!event.collective.empty()) collective(event);
+      if (!event.collective.empty())
+        collective(event);
       return;
     }
     if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime" ||
         category == "xpu_runtime" || category == "hip_runtime")
       return call(event);
-    if (category == "cuda_sync") return wait(event);
+    if (category == "cuda_sync")
+      return wait(event);
     if (category == "python_function") {
       constexpr std::string_view kModule = "nn.Module: ";
-      if (!event.name.starts_with(kModule)) return range(event, index_.domain("python"));
+      if (!event.name.starts_with(kModule))
+        return range(event, index_.domain("python"));
       Event module = event;
       module.name.remove_prefix(kModule.size());
       return range(module, index_.domain("nn.Module"));
@@ -170,12 +182,14 @@ class Builder {
       const std::uint32_t device = event.device.value_or(*event.pid),
                           stream = event.stream.value_or(*event.tid);
       return range(
-          event, index_.domain("gpu_annotation"),
+          event,
+          index_.domain("gpu_annotation"),
           no_thread("GPU " + std::to_string(device) + " stream " + std::to_string(stream), stream));
     }
     if (category == "overhead")
       return range(event, index_.domain("overhead"), no_thread("profiler", 0));
-    if (category == "cuda_profiler_range") return;
+    if (category == "cuda_profiler_range")
+      return;
     --known_;
     ++unread_[std::string(category)];
   }
@@ -183,7 +197,8 @@ class Builder {
   /// Links and sorts. Call it once.
   model::Session finish() {
     for (auto& thread : s_.threads)
-      if (thread.process == kNone) thread.process = s_.processes.empty() ? process(0) : 0;
+      if (thread.process == kNone)
+        thread.process = s_.processes.empty() ? process(0) : 0;
     memory_events_.finish(s_);
     if (const std::uint32_t python = find_domain("python"); python != kNone)
       idle_threads_ = leave_out_idle_threads(s_, python);
@@ -198,16 +213,19 @@ class Builder {
       process.operators = true;
       if (const auto name = process_names_.find(process.pid); name != process_names_.end())
         process.name = name->second;
-      if (rank_ < 0) continue;
+      if (rank_ < 0)
+        continue;
       process.rank = static_cast<std::uint32_t>(rank_);
       process.world = world_;
     }
     for (model::Thread& thread : s_.threads) {
       const auto name =
           thread_names_.find(thread_key(s_.processes[thread.process].pid, thread.tid));
-      if (thread.name == 0 && name != thread_names_.end()) thread.name = name->second;
+      if (thread.name == 0 && name != thread_names_.end())
+        thread.name = name->second;
     }
-    for (model::Device& device : s_.devices) device.process = s_.processes.empty() ? kNone : 0;
+    for (model::Device& device : s_.devices)
+      device.process = s_.processes.empty() ? kNone : 0;
     extents();
     losses();
     return std::move(s_);
@@ -217,8 +235,10 @@ class Builder {
   void leave_out_length(const Event& event, bool gpu_work) {
     lost_gpu_work_ |= gpu_work;
     const bool is_backward = gpu_work && event.length_ns;
-    if (is_backward) ++backward_work_;
-    if (!is_backward) bad_length();
+    if (is_backward)
+      ++backward_work_;
+    if (!is_backward)
+      bad_length();
   }
 
   std::uint32_t process(std::uint32_t pid) { return index_.processes.of({pid}); }
@@ -229,14 +249,16 @@ class Builder {
 
   std::uint32_t no_thread(const std::string& name, std::uint32_t number) {
     const auto [at, added] = no_threads_.emplace(name, count(s_.threads));
-    if (added) s_.threads.push_back({kNone, number, s_.strings.intern(name)});
+    if (added)
+      s_.threads.push_back({kNone, number, s_.strings.intern(name)});
     return at->second;
   }
 
   /// kNone where no range is in a domain of that name.
   [[nodiscard]] std::uint32_t find_domain(std::string_view name) const {
     for (std::uint32_t i = 0; i < s_.domains.size(); ++i)
-      if (s_.strings.view(s_.domains[i].name) == name) return i;
+      if (s_.strings.view(s_.domains[i].name) == name)
+        return i;
     return kNone;
   }
 
@@ -256,16 +278,19 @@ class Builder {
       if (event.group_size)
         what += " over " + base::counted(static_cast<std::uint64_t>(*event.group_size), "rank");
       const std::string_view group = event.group.empty() ? event.group_id : event.group;
-      if (!group.empty()) what += " (" + std::string(group) + ')';
+      if (!group.empty())
+        what += " (" + std::string(group) + ')';
       text = s_.strings.intern(what);
     } else if (!event.shapes.empty()) {
       text = s_.strings.intern(event.shapes);
     }
     const bool sized = !event.collective.empty() && event.elements && bytes_of(event.dtype) > 0;
     if (!sized && !event.sequence) {
-      if (text == 0) return kNone;
+      if (text == 0)
+        return kNone;
       const auto [at, added] = texts_.emplace(text, count(s_.attributes));
-      if (added) s_.attributes.emplace_back().text = text;
+      if (added)
+        s_.attributes.emplace_back().text = text;
       return at->second;
     }
     model::Attributes& out = s_.attributes.emplace_back();
@@ -329,7 +354,8 @@ class Builder {
     out.correlation = event.correlation.value_or(0);
     out.name = s_.strings.intern(event.name);
     out.kind = launch_kind(cuda_name(event.name));
-    if (event.correlation) calls_.emplace_back(*event.correlation, count(s_.launches));
+    if (event.correlation)
+      calls_.emplace_back(*event.correlation, count(s_.launches));
     s_.launches.push_back(out);
   }
 
@@ -353,8 +379,16 @@ class Builder {
         static_cast<std::uint64_t>(std::max<std::int64_t>(0, event.bytes.value_or(0)));
     if (event.category == "gpu_memcpy" || event.category == "Memcpy") {
       const CopyMemory memory = copy_memory(event.name);
-      s_.copies.push_back({*event.start_ns, end, bytes, correlation, key, node,
-                           copy_kind(event.name), false, memory.source, memory.destination});
+      s_.copies.push_back({*event.start_ns,
+                           end,
+                           bytes,
+                           correlation,
+                           key,
+                           node,
+                           copy_kind(event.name),
+                           false,
+                           memory.source,
+                           memory.destination});
       copy_external_.push_back(external);
       return;
     }
@@ -367,8 +401,13 @@ class Builder {
     shape.grid = event.grid;
     shape.block = event.block;
     shape.registers_per_thread = event.registers.value_or(0);
-    s_.kernels.push_back({*event.start_ns, end, correlation, index_.kernel_name(event.name),
-                          index_.shapes.of(shape), key, node});
+    s_.kernels.push_back({*event.start_ns,
+                          end,
+                          correlation,
+                          index_.kernel_name(event.name),
+                          index_.shapes.of(shape),
+                          key,
+                          node});
     kernel_external_.push_back(external);
   }
 
@@ -380,7 +419,8 @@ class Builder {
         {"Event", model::SyncKind::kEvent},
         {"Context", model::SyncKind::kContext}};
     for (const auto& [word, kind] : kWords)
-      if (name.find(word) != std::string_view::npos) return kind;
+      if (name.find(word) != std::string_view::npos)
+        return kind;
     return model::SyncKind::kUnknown;
   }
 
@@ -391,7 +431,8 @@ class Builder {
     out.kind = sync_kind_in(event.label.empty() ? event.name : event.label);
     out.launch = event.correlation.value_or(kNone);
     s_.synchronizations.push_back(out);
-    if (!event.record_correlation || !event.awaited_stream) return;
+    if (!event.record_correlation || !event.awaited_stream)
+      return;
     Event recorded = event;
     recorded.stream = event.awaited_stream;
     event_waits_.push_back(
@@ -404,7 +445,8 @@ class Builder {
     for (const EventWait& wait : event_waits_) {
       const std::uint32_t record = launch_of(wait.record_correlation, kNone),
                           launch = launch_of(wait.correlation, kNone);
-      if (record == kNone || launch == kNone) continue;
+      if (record == kNone || launch == kNone)
+        continue;
       const std::uint32_t process = s_.threads[s_.launches[record].thread].process;
       const auto stream = [&](std::uint32_t key) {
         const auto& [device, context, id] = streams_.keys()[key];
@@ -423,15 +465,18 @@ class Builder {
   }
 
   void metadata(const Event& event) {
-    if (!event.pid || event.label.empty()) return;
-    if (event.name == "process_name") process_names_[*event.pid] = s_.strings.intern(event.label);
+    if (!event.pid || event.label.empty())
+      return;
+    if (event.name == "process_name")
+      process_names_[*event.pid] = s_.strings.intern(event.label);
     if (event.name == "thread_name" && event.tid)
       thread_names_[thread_key(*event.pid, *event.tid)] = s_.strings.intern(event.label);
   }
 
   /// What the allocator gave (or took back, then negative), at its moment.
   void memory(const Event& event) {
-    if (!event.bytes || !event.start_ns || !event.pid || !event.tid) return;
+    if (!event.bytes || !event.start_ns || !event.pid || !event.tid)
+      return;
     model::Attributes& with = s_.attributes.emplace_back();
     with.payload_type = model::PayloadType::kInt64;
     with.payload_i64 = *event.bytes;
@@ -447,14 +492,17 @@ class Builder {
   void order_ranges() {
     const auto id = [](const model::Range& range) { return range.end_thread; };
     std::ranges::sort(s_.ranges, [&](const model::Range& a, const model::Range& b) {
-      if (a.thread != b.thread) return a.thread < b.thread;
-      if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+      if (a.thread != b.thread)
+        return a.thread < b.thread;
+      if (a.start_ns != b.start_ns)
+        return a.start_ns < b.start_ns;
       return a.end_ns != b.end_ns ? a.end_ns > b.end_ns : id(a) < id(b);
     });
     if (!fraction_) {
       std::vector<const model::Range*> open;
       for (model::Range& range : s_.ranges) {
-        if (range.domain != 0) continue;
+        if (range.domain != 0)
+          continue;
         while (!open.empty() &&
                (open.back()->thread != range.thread || open.back()->end_ns <= range.start_ns))
           open.pop_back();
@@ -467,19 +515,22 @@ class Builder {
   }
 
   void number_collectives() {
-    if (collectives_.empty()) return;
+    if (collectives_.empty())
+      return;
     const model::StringId id = s_.strings.intern("NCCL communicator ID"),
                           ranks = s_.strings.intern("No. of ranks"),
                           size = s_.strings.intern("Message size [bytes]");
     for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
       const auto found = collectives_.find(s_.ranges[i].attributes);
-      if (found == collectives_.end()) continue;
+      if (found == collectives_.end())
+        continue;
       const auto add = [&](model::StringId name, std::uint64_t bits) {
         s_.payload_fields.push_back({i, name, model::PayloadType::kUint64, bits});
       };
       add(id, found->second.communicator);
       add(ranks, static_cast<std::uint64_t>(found->second.ranks));
-      if (found->second.bytes >= 0) add(size, static_cast<std::uint64_t>(found->second.bytes));
+      if (found->second.bytes >= 0)
+        add(size, static_cast<std::uint64_t>(found->second.bytes));
     }
   }
 
@@ -487,11 +538,14 @@ class Builder {
     const auto by_first = [](const auto& pair, std::uint32_t id) { return pair.first < id; };
     if (correlation != kNone) {
       const auto call = std::lower_bound(calls_.begin(), calls_.end(), correlation, by_first);
-      if (call != calls_.end() && call->first == correlation) return call->second;
+      if (call != calls_.end() && call->first == correlation)
+        return call->second;
     }
-    if (external == kNone) return kNone;
+    if (external == kNone)
+      return kNone;
     const auto found = std::lower_bound(operators_.begin(), operators_.end(), external, by_first);
-    if (found == operators_.end() || found->first != external) return kNone;
+    if (found == operators_.end() || found->first != external)
+      return kNone;
     ++placed_;
     const auto [at, added] = standing_in_.emplace(found->second, count(s_.launches));
     if (added) {
@@ -503,7 +557,8 @@ class Builder {
   }
 
   template <class Work>
-  void link(std::vector<Work>& works, const std::vector<std::uint32_t>& external,
+  void link(std::vector<Work>& works,
+            const std::vector<std::uint32_t>& external,
             model::LaunchKind kind) {
     for (std::size_t i = 0; i < works.size(); ++i) {
       Work& work = works[i];
@@ -512,7 +567,8 @@ class Builder {
           work.launch == kNone ? 0 : s_.threads[s_.launches[work.launch].thread].process;
       const auto& [device, context, stream] = streams_.keys()[work.stream];
       work.stream = index_.streams.of({owner, index_.devices.of({kNone, device}), context, stream});
-      if (work.launch != kNone) launched(s_.launches[work.launch], kind);
+      if (work.launch != kNone)
+        launched(s_.launches[work.launch], kind);
     }
   }
 
@@ -551,7 +607,8 @@ class Builder {
     s_.clock.kind = "trace time";
     constexpr std::int64_t kThisCentury =
         946'684'800'000'000'000;  // 2000-01-01: earlier ones count from the boot
-    if (s_.begin_ns > kThisCentury) s_.clock.anchor_ns = s_.clock.anchor_unix_ns = s_.begin_ns;
+    if (s_.begin_ns > kThisCentury)
+      s_.clock.anchor_ns = s_.clock.anchor_unix_ns = s_.begin_ns;
     if (base_ns_ > 0 && s_.clock.anchor_unix_ns == 0) {
       s_.clock.anchor_ns = s_.begin_ns;
       s_.clock.anchor_unix_ns = s_.begin_ns + base_ns_;
@@ -560,20 +617,26 @@ class Builder {
 
   void losses() {
     const auto lose = [&](model::LossKind kind, std::uint64_t count, std::string detail) {
-      if (count > 0) s_.losses.push_back({kind, count, std::move(detail)});
+      if (count > 0)
+        s_.losses.push_back({kind, count, std::move(detail)});
     };
-    lose("bad_events", bad_events_,
+    lose("bad_events",
+         bad_events_,
          "events that are not JSON, or have no time, process or thread, were left out");
-    lose("bad_events", bad_lengths_,
+    lose("bad_events",
+         bad_lengths_,
          "events whose duration is missing, negative or no number were left out");
     lose("impossible_time", backward_work_, "GPU work that ends before it starts was left out");
     lose("impossible_time", untimed_work_, "GPU work whose times are zero was left out");
     for (const auto& [category, events] : unread_)
-      lose("unread_events", events,
+      lose("unread_events",
+           events,
            "events of the category \"" + base::printable(category) + "\" are not read");
     lose("unread_events", idle_threads_, "Python threads that only waited were left out");
-    if (lost_gpu_work_ && s_.kernels.empty()) s_.unrecorded.kernels = s_.unrecorded.copies = true;
-    lose("placed_by_operator", placed_,
+    if (lost_gpu_work_ && s_.kernels.empty())
+      s_.unrecorded.kernels = s_.unrecorded.copies = true;
+    lose("placed_by_operator",
+         placed_,
          "GPU work without its CUDA call in the trace belongs to the operator that the trace "
          "names; its launch latency "
          "is counted from the operator's start");
@@ -636,13 +699,16 @@ base::Result<model::Session> build(Splitter splitter, const std::string& name) {
   const std::string place = name + ": byte " + std::to_string(splitter.offset());
   if (builder.known() == 0) {
     if (!splitter.broken().empty())
-      return base::fail(base::Code::kBadData, "this JSON cannot be read: " + splitter.broken(),
-                        place, "Check that the file was copied whole.");
-    return base::fail(
-        base::Code::kBadData,
-        builder.events() == 0 ? "a trace without events"
-                              : "a trace without operators, CUDA calls or kernels of PyTorch",
-        name, "Give what torch.profiler.profile(...).export_chrome_trace(FILE) wrote.");
+      return base::fail(base::Code::kBadData,
+                        "this JSON cannot be read: " + splitter.broken(),
+                        place,
+                        "Check that the file was copied whole.");
+    return base::fail(base::Code::kBadData,
+                      builder.events() == 0
+                          ? "a trace without events"
+                          : "a trace without operators, CUDA calls or kernels of PyTorch",
+                      name,
+                      "Give what torch.profiler.profile(...).export_chrome_trace(FILE) wrote.");
   }
   model::Session session = builder.finish();
   if (!splitter.broken().empty())
@@ -677,7 +743,8 @@ std::uint64_t Events::known() const {
 
 model::Session Events::finish() {
   model::Session session = held_->builder.finish();
-  for (model::Process& process : session.processes) process.operators = false;
+  for (model::Process& process : session.processes)
+    process.operators = false;
   return session;
 }
 

@@ -19,7 +19,8 @@ static_assert(kPadding >= simdjson::SIMDJSON_PADDING);
 /// A number, also within a string.
 std::string_view digits(od::value& value) {
   std::string_view token = value.raw_json_token();
-  while (!token.empty() && static_cast<unsigned char>(token.back()) <= ' ') token.remove_suffix(1);
+  while (!token.empty() && static_cast<unsigned char>(token.back()) <= ' ')
+    token.remove_suffix(1);
   if (token.size() >= 2 && token.front() == '"' && token.back() == '"')
     token = token.substr(1, token.size() - 2);
   return token;
@@ -30,8 +31,10 @@ void number(od::value& value, std::optional<T>& out) {
   const std::string_view text = digits(value);
   const bool negative = text.starts_with('-');
   const auto magnitude = base::to_uint(text.substr(negative ? 1 : 0));
-  if (!magnitude || *magnitude > static_cast<std::uint64_t>(std::numeric_limits<T>::max())) return;
-  if (negative && std::is_unsigned_v<T>) return;
+  if (!magnitude || *magnitude > static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
+    return;
+  if (negative && std::is_unsigned_v<T>)
+    return;
   out = negative ? static_cast<T>(-static_cast<std::int64_t>(*magnitude))
                  : static_cast<T>(*magnitude);
 }
@@ -45,15 +48,21 @@ void identifier(od::value& value, std::optional<std::uint32_t>& out) {
     id = base::to_int(base::trim(text.substr(kStream.size())));
   else
     number(value, id);
-  if (id) out = static_cast<std::uint32_t>(*id);
+  if (id)
+    out = static_cast<std::uint32_t>(*id);
 }
 
 /// What a text with an escape that JSON does not have means: "C:\Users" is a path whose writer
 /// escaped nothing. Such a backslash stays, and so does one before a code point that is none.
 std::string repaired(std::string_view text) {
-  constexpr std::pair<char, char> kEscapes[] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},
-                                                {'b', '\b'}, {'f', '\f'},  {'n', '\n'},
-                                                {'r', '\r'}, {'t', '\t'}};
+  constexpr std::pair<char, char> kEscapes[] = {{'"', '"'},
+                                                {'\\', '\\'},
+                                                {'/', '/'},
+                                                {'b', '\b'},
+                                                {'f', '\f'},
+                                                {'n', '\n'},
+                                                {'r', '\r'},
+                                                {'t', '\t'}};
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char next = i + 1 < text.size() ? text[i + 1] : '\0';
@@ -72,20 +81,25 @@ std::string repaired(std::string_view text) {
 void text_of(od::value& value, Event& event, std::string_view& out) {
   const std::string_view token =
       base::trim(value.raw_json_token());  // before get_string(), which moves on
-  if (value.get_string().get(out) == simdjson::SUCCESS) return;
+  if (value.get_string().get(out) == simdjson::SUCCESS)
+    return;
   out = {};
   const bool is_text = token.size() >= 2 && token.front() == '"' && token.back() == '"';
-  if (is_text) out = event.repaired.emplace_back(repaired(token.substr(1, token.size() - 2)));
+  if (is_text)
+    out = event.repaired.emplace_back(repaired(token.substr(1, token.size() - 2)));
 }
 
 void triple(od::value& value, std::array<std::uint32_t, 3>& out) {
   od::array array;
-  if (value.get_array().get(array) != simdjson::SUCCESS) return;
+  if (value.get_array().get(array) != simdjson::SUCCESS)
+    return;
   std::size_t i = 0;
   for (auto element : array) {
     std::uint64_t number = 0;
-    if (element.get_uint64().get(number) != simdjson::SUCCESS) return;
-    if (i < 3 && number < 0xffffffffu) out[i++] = static_cast<std::uint32_t>(number);
+    if (element.get_uint64().get(number) != simdjson::SUCCESS)
+      return;
+    if (i < 3 && number < 0xffffffffu)
+      out[i++] = static_cast<std::uint32_t>(number);
   }
 }
 
@@ -109,31 +123,56 @@ bool memory_argument(std::string_view key, od::value& value, Event& event) {
 /// Each argument that a session can hold, by its name.
 void argument(std::string_view key, od::value& value, Event& event) {
   const auto is = [&](std::string_view a) { return key == a; };
-  if (is("External id") || is("external id")) return number(value, event.external_id);
-  if (is("correlation")) return number(value, event.correlation);
-  if (is("device")) return number(value, event.device);
-  if (is("context")) return number(value, event.context);
-  if (is("stream")) return number(value, event.stream);
-  if (is("wait_on_stream")) return number(value, event.awaited_stream);
-  if (is("wait_on_cuda_event_record_corr_id")) return number(value, event.record_correlation);
-  if (is("registers per thread")) return number(value, event.registers);
-  if (is("shared memory")) return number(value, event.shared_bytes);
-  if (is("bytes") || is("Bytes") || is("size")) return number(value, event.bytes);
-  if (is("grid")) return triple(value, event.grid);
-  if (is("block")) return triple(value, event.block);
-  if (is("graph node id")) return number(value, event.graph_node);
-  if (is("graph id")) return number(value, event.graph);
-  if (is("Sequence number")) return number(value, event.sequence);
-  if (is("name") || is("cuda_sync_kind")) return text_of(value, event, event.label);
-  if (is("Collective name")) return text_of(value, event, event.collective);
-  if (is("dtype")) return text_of(value, event, event.dtype);
-  if (is("Process Group Description")) return text_of(value, event, event.group);
-  if (is("Process Group Name")) return text_of(value, event, event.group_id);
-  if (is("Process Group Ranks")) return text_of(value, event, event.group_ranks);
-  if (is("Out msg nelems")) return number(value, event.elements_out);
-  if (is("In msg nelems")) return number(value, event.elements);
-  if (is("Group size")) return number(value, event.group_size);
-  if (memory_argument(key, value, event)) return;
+  if (is("External id") || is("external id"))
+    return number(value, event.external_id);
+  if (is("correlation"))
+    return number(value, event.correlation);
+  if (is("device"))
+    return number(value, event.device);
+  if (is("context"))
+    return number(value, event.context);
+  if (is("stream"))
+    return number(value, event.stream);
+  if (is("wait_on_stream"))
+    return number(value, event.awaited_stream);
+  if (is("wait_on_cuda_event_record_corr_id"))
+    return number(value, event.record_correlation);
+  if (is("registers per thread"))
+    return number(value, event.registers);
+  if (is("shared memory"))
+    return number(value, event.shared_bytes);
+  if (is("bytes") || is("Bytes") || is("size"))
+    return number(value, event.bytes);
+  if (is("grid"))
+    return triple(value, event.grid);
+  if (is("block"))
+    return triple(value, event.block);
+  if (is("graph node id"))
+    return number(value, event.graph_node);
+  if (is("graph id"))
+    return number(value, event.graph);
+  if (is("Sequence number"))
+    return number(value, event.sequence);
+  if (is("name") || is("cuda_sync_kind"))
+    return text_of(value, event, event.label);
+  if (is("Collective name"))
+    return text_of(value, event, event.collective);
+  if (is("dtype"))
+    return text_of(value, event, event.dtype);
+  if (is("Process Group Description"))
+    return text_of(value, event, event.group);
+  if (is("Process Group Name"))
+    return text_of(value, event, event.group_id);
+  if (is("Process Group Ranks"))
+    return text_of(value, event, event.group_ranks);
+  if (is("Out msg nelems"))
+    return number(value, event.elements_out);
+  if (is("In msg nelems"))
+    return number(value, event.elements);
+  if (is("Group size"))
+    return number(value, event.group_size);
+  if (memory_argument(key, value, event))
+    return;
   if (is("Input Dims") || is("Input dims")) {
     std::string_view raw;
     od::array array;
@@ -154,7 +193,8 @@ EventParser::~EventParser() = default;
 
 std::optional<std::int64_t> microseconds(std::string_view text, bool& fraction) {
   const bool negative = text.starts_with('-');
-  if (negative) text.remove_prefix(1);
+  if (negative)
+    text.remove_prefix(1);
   const std::size_t point = std::min(text.find('.'), text.size());
   const bool power = text.find_first_of("eE") != std::string_view::npos;
   const auto units = power ? std::nullopt : base::to_uint(text.substr(0, point));
@@ -164,9 +204,12 @@ std::optional<std::int64_t> microseconds(std::string_view text, bool& fraction) 
     ns = static_cast<std::int64_t>(*units) * 1000;
     std::int64_t worth = 100, more = 0;
     for (std::size_t i = point + 1; i < text.size(); ++i) {
-      if (text[i] < '0' || text[i] > '9') return std::nullopt;
-      if (text[i] != '0') fraction = true;
-      if (i == point + 4 && text[i] >= '5') more = 1;  // tenths of a nanosecond
+      if (text[i] < '0' || text[i] > '9')
+        return std::nullopt;
+      if (text[i] != '0')
+        fraction = true;
+      if (i == point + 4 && text[i] >= '5')
+        more = 1;  // tenths of a nanosecond
       ns += worth * (text[i] - '0');
       worth /= 10;
     }
@@ -183,9 +226,11 @@ std::optional<std::int64_t> microseconds(std::string_view text, bool& fraction) 
 std::string one_line(std::string_view json) {
   std::string out;
   for (const char c : json) {
-    if (static_cast<unsigned char>(c) <= ' ') continue;
+    if (static_cast<unsigned char>(c) <= ' ')
+      continue;
     out += c;
-    if (c == ',') out += ' ';
+    if (c == ',')
+      out += ' ';
   }
   return out;
 }
@@ -230,11 +275,14 @@ bool EventParser::parse(std::string_view text, Event& event) {
       identifier(value, event.tid);
     } else if (key == "args") {
       od::object arguments;
-      if (value.get_object().get(arguments) != simdjson::SUCCESS) continue;
+      if (value.get_object().get(arguments) != simdjson::SUCCESS)
+        continue;
       for (auto member : arguments) {
         od::value member_value;
-        if (member.unescaped_key().get(key) != simdjson::SUCCESS) return false;
-        if (member.value().get(member_value) != simdjson::SUCCESS) return false;
+        if (member.unescaped_key().get(key) != simdjson::SUCCESS)
+          return false;
+        if (member.value().get(member_value) != simdjson::SUCCESS)
+          return false;
         argument(key, member_value, event);
       }
     }

@@ -51,7 +51,8 @@ bool mostly_waits(const model::Session& session, std::vector<const model::Range*
   CoveredTime all(begin_ns), waits(begin_ns);
   for (const model::Range* function : functions) {
     all.add(*function);
-    if (waits_for_others(session.strings.view(function->name))) waits.add(*function);
+    if (waits_for_others(session.strings.view(function->name)))
+      waits.add(*function);
   }
   return waits.ns() >= kIdle * all.ns();
 }
@@ -61,7 +62,8 @@ bool mostly_waits(const model::Session& session, std::vector<const model::Range*
 std::uint64_t leave_out_idle_threads(model::Session& session, std::uint32_t python_domain) {
   std::vector<bool> works(session.threads.size());
   std::vector<std::vector<const model::Range*>> functions(session.threads.size());
-  for (const model::Launch& call : session.launches) works[call.thread] = true;
+  for (const model::Launch& call : session.launches)
+    works[call.thread] = true;
   for (const model::Range& range : session.ranges) {
     if (range.domain == python_domain && range.end_ns != model::kOpen)
       functions[range.thread].push_back(&range);

@@ -32,11 +32,13 @@ class Lifetimes {
   }
 
   void free(std::int64_t at_ns, const Block& block, std::uint32_t thread) {
-    if (close(at_ns, block.address, thread)) return;
+    if (close(at_ns, block.address, thread))
+      return;
     const std::uint64_t of_older = std::min(block.bytes, older_bytes_);
     older_bytes_ -= of_older;
     unknown_frees_ += of_older < block.bytes ? 1 : 0;
-    if (of_older == 0) return;
+    if (of_older == 0)
+      return;
     model::Allocation& older = add(begin_ns_, of_older);
     older.older = true;
     older.end_ns = at_ns;
@@ -45,7 +47,8 @@ class Lifetimes {
 
   /// What was in use before the recording and is to its end.
   void finish() {
-    if (older_bytes_ > 0) add(begin_ns_, older_bytes_).older = true;
+    if (older_bytes_ > 0)
+      add(begin_ns_, older_bytes_).older = true;
   }
 
   /// Of more than was in use before the recording, and not allocated in it.
@@ -62,7 +65,8 @@ class Lifetimes {
 
   bool close(std::int64_t at_ns, std::uint64_t address, std::uint32_t thread) {
     const auto open = open_.find(address);
-    if (open == open_.end()) return false;
+    if (open == open_.end())
+      return false;
     out_.allocations[open->second].end_ns = at_ns;
     out_.allocations[open->second].free_thread = thread;
     open_.erase(open);
@@ -78,11 +82,15 @@ class Lifetimes {
 }  // namespace
 
 void MemoryEvents::add(const Event& event, std::uint32_t thread) {
-  if (event.device_type != kCuda || !event.start_ns || event.bytes.value_or(0) == 0) return;
-  if (!event.total_allocated) return;  // of old versions: what was in use before is unknown
+  if (event.device_type != kCuda || !event.start_ns || event.bytes.value_or(0) == 0)
+    return;
+  if (!event.total_allocated)
+    return;  // of old versions: what was in use before is unknown
   const auto is_possible = [](std::int64_t bytes) { return std::abs(bytes) < kMostBytes; };
-  if (!is_possible(*event.bytes) || !is_possible(*event.total_allocated)) return;
-  if (!is_possible(event.total_reserved.value_or(0))) return;
+  if (!is_possible(*event.bytes) || !is_possible(*event.total_allocated))
+    return;
+  if (!is_possible(event.total_reserved.value_or(0)))
+    return;
   Change change{};
   change.at_ns = *event.start_ns;
   change.bytes = *event.bytes;
@@ -119,9 +127,11 @@ void MemoryEvents::add_allocator(Key key, std::vector<Change>& changes, model::S
       lifetimes.allocate(change.at_ns, block, change.thread);
     else
       lifetimes.free(change.at_ns, block, change.thread);
-    if (change.reserved_bytes == reserved_bytes) continue;
+    if (change.reserved_bytes == reserved_bytes)
+      continue;
     reserved_bytes = change.reserved_bytes;
-    if (reserved_bytes < 0) continue;
+    if (reserved_bytes < 0)
+      continue;
     out.reserved.push_back({change.at_ns, static_cast<std::uint64_t>(reserved_bytes), number});
   }
   lifetimes.finish();
@@ -134,7 +144,8 @@ void MemoryEvents::finish(model::Session& session) {
   for (const auto& [device, changes] : of_device_)
     for (const Change& change : changes)
       of_allocator[{session.threads[change.thread].process, device}].push_back(change);
-  for (auto& [key, changes] : of_allocator) add_allocator(key, changes, session);
+  for (auto& [key, changes] : of_allocator)
+    add_allocator(key, changes, session);
 }
 
 }  // namespace rangescope::read::kineto

@@ -9,13 +9,25 @@ std::string cuda_name(std::string_view api) {
 }
 
 std::uint64_t bytes_of(std::string_view dtype) {
-  constexpr std::pair<std::string_view, std::uint64_t> kTypes[] = {
-      {"Float", 4},         {"Half", 2},        {"BFloat16", 2},        {"Double", 8},
-      {"Long", 8},          {"Int", 4},         {"Short", 2},           {"Char", 1},
-      {"Byte", 1},          {"Bool", 1},        {"ComplexFloat", 8},    {"ComplexDouble", 16},
-      {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}, {"Float8_e4m3fnuz", 1}, {"Float8_e5m2fnuz", 1}};
+  constexpr std::pair<std::string_view, std::uint64_t> kTypes[] = {{"Float", 4},
+                                                                   {"Half", 2},
+                                                                   {"BFloat16", 2},
+                                                                   {"Double", 8},
+                                                                   {"Long", 8},
+                                                                   {"Int", 4},
+                                                                   {"Short", 2},
+                                                                   {"Char", 1},
+                                                                   {"Byte", 1},
+                                                                   {"Bool", 1},
+                                                                   {"ComplexFloat", 8},
+                                                                   {"ComplexDouble", 16},
+                                                                   {"Float8_e4m3fn", 1},
+                                                                   {"Float8_e5m2", 1},
+                                                                   {"Float8_e4m3fnuz", 1},
+                                                                   {"Float8_e5m2fnuz", 1}};
   for (const auto& [name, bytes] : kTypes)
-    if (name == dtype) return bytes;
+    if (name == dtype)
+      return bytes;
   return 0;
 }
 
@@ -33,7 +45,8 @@ std::string_view nccl_name(std::string_view name) {
       {"gather", "ncclGather"},
       {"scatter", "ncclScatter"}};
   for (const auto& [part, call] : kOperations)
-    if (name.find(part) != std::string_view::npos) return call;
+    if (name.find(part) != std::string_view::npos)
+      return call;
   return {};
 }
 

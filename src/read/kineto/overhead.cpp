@@ -29,8 +29,10 @@ std::vector<std::vector<Spent>> spent_by_thread(std::uint32_t domain,
                                                 const model::Session& session) {
   std::vector<std::vector<Span>> calls(session.threads.size());
   for (const model::Launch& call : session.launches)
-    if (call.end_ns != model::kOpen) calls[call.thread].emplace_back(call.start_ns, call.end_ns);
-  for (auto& of_thread : calls) std::ranges::sort(of_thread);
+    if (call.end_ns != model::kOpen)
+      calls[call.thread].emplace_back(call.start_ns, call.end_ns);
+  for (auto& of_thread : calls)
+    std::ranges::sort(of_thread);
   std::vector<char> autograd(session.threads.size());
   for (const model::Range& range : session.ranges)
     if (session.strings.view(range.name).starts_with("autograd::engine::"))
@@ -50,8 +52,10 @@ std::vector<std::vector<Spent>> spent_by_thread(std::uint32_t domain,
       const std::int64_t ended =
           next == calls[thread].begin() ? INT64_MIN : std::prev(next)->second;
       const std::int64_t begins = next == calls[thread].end() ? INT64_MAX : next->first;
-      if (ended <= span.first && begins >= span.second) callless.push_back(thread);
-      if (ended > span.first && ended < middle) continue;
+      if (ended <= span.first && begins >= span.second)
+        callless.push_back(thread);
+      if (ended > span.first && ended < middle)
+        continue;
       const std::int64_t away =
           ended >= middle ? kSoon_ns : std::max(begins, span.second) - span.second;
       if (away < nearest) {
@@ -59,11 +63,14 @@ std::vector<std::vector<Spent>> spent_by_thread(std::uint32_t domain,
         nearest = away;
       }
     }
-    if (spender == model::kNone) continue;
+    if (spender == model::kNone)
+      continue;
     spent[spender].push_back({span, true});
-    if (autograd[spender] == 0) continue;
+    if (autograd[spender] == 0)
+      continue;
     for (const std::uint32_t thread : callless)
-      if (autograd[thread] == 0) spent[thread].push_back({span, false});
+      if (autograd[thread] == 0)
+        spent[thread].push_back({span, false});
   }
   return spent;
 }
@@ -79,29 +86,36 @@ void take_out_overhead(std::uint32_t domain, model::Session& session) {
   const auto take = [&](std::uint32_t thread, std::int64_t until) {  // what began before
     for (; next < spent[thread].size() && spent[thread][next].span.first < until; ++next) {
       const auto& [span, own] = spent[thread][next];
-      const auto around = std::find_if(
-          open.rbegin(), open.rend(),
-          [&, start = span.first](std::uint32_t i) { return ranges[i].end_ns > start; });
-      if (around == open.rend()) continue;
+      const auto around =
+          std::find_if(open.rbegin(), open.rend(), [&, start = span.first](std::uint32_t i) {
+            return ranges[i].end_ns > start;
+          });
+      if (around == open.rend())
+        continue;
       const std::int64_t end = std::min(span.second, ranges[*around].end_ns);
-      if (own || (end == span.second && end <= until)) inside[*around] += end - span.first;
+      if (own || (end == span.second && end <= until))
+        inside[*around] += end - span.first;
     }
   };
   std::uint32_t on = model::kNone;
   for (std::uint32_t i = 0; i <= ranges.size(); ++i) {
     const std::uint32_t thread = i < ranges.size() ? ranges[i].thread : model::kNone;
     if (thread != on) {
-      if (on != model::kNone) take(on, INT64_MAX);
+      if (on != model::kNone)
+        take(on, INT64_MAX);
       open.clear();
       next = 0;
       on = thread;
     }
-    if (on == model::kNone || ranges[i].domain != 0) continue;
+    if (on == model::kNone || ranges[i].domain != 0)
+      continue;
     take(on, ranges[i].start_ns);
-    while (!open.empty() && ranges[open.back()].end_ns <= ranges[i].start_ns) open.pop_back();
+    while (!open.empty() && ranges[open.back()].end_ns <= ranges[i].start_ns)
+      open.pop_back();
     open.push_back(i);
   }
-  for (const auto& [range, ns] : inside) session.unlisted_inside.push_back({range, 0, ns, ns});
+  for (const auto& [range, ns] : inside)
+    session.unlisted_inside.push_back({range, 0, ns, ns});
 }
 
 }  // namespace rangescope::read::kineto

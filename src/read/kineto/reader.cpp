@@ -15,18 +15,22 @@ bool is_gzip(std::string_view head) {
 /// Of the root of a trace, or of its first events. Where members of other people precede those, the
 /// file is searched.
 bool is_trace(std::string_view head, const std::filesystem::path& path) {
-  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
+  if (head.starts_with("\xef\xbb\xbf"))
+    head.remove_prefix(3);
   head = base::trim(head);
   const auto has = [&](std::string_view word) { return head.find(word) != std::string_view::npos; };
-  if (head.starts_with('[')) return has("\"ph\"") && has("\"ts\"");
-  if (!head.starts_with('{') || has("\"rangescope")) return false;
+  if (head.starts_with('['))
+    return has("\"ph\"") && has("\"ts\"");
+  if (!head.starts_with('{') || has("\"rangescope"))
+    return false;
   if (has("\"traceEvents\"") || has("\"deviceProperties\"") || has("\"distributedInfo\"") ||
       has("\"schemaVersion\""))
     return true;
   constexpr std::size_t kSearched = std::size_t{256} << 10;
   std::string more(kSearched, '\0');
   gzFile file = ::gzopen(path.c_str(), "rb");
-  if (file == nullptr) return false;
+  if (file == nullptr)
+    return false;
   const int got = ::gzread(file, more.data(), kSearched);
   ::gzclose(file);
   return got > 0 &&
@@ -40,7 +44,8 @@ std::string unpacked_head(std::string_view head) {
   std::string out(std::size_t{64} << 10, '\0');
   ::z_stream stream{};
   constexpr int kGzip = 16 + MAX_WBITS;
-  if (::inflateInit2(&stream, kGzip) != Z_OK) return {};
+  if (::inflateInit2(&stream, kGzip) != Z_OK)
+    return {};
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(head.data()));
   stream.avail_in = static_cast<uInt>(head.size());
   stream.next_out = reinterpret_cast<Bytef*>(out.data());

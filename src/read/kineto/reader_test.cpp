@@ -65,7 +65,8 @@ const std::string kStep = R"json({
 })json";
 
 std::string show(const base::Result<model::Session>& session) {
-  if (!session) return base::to_string(session.error());
+  if (!session)
+    return base::to_string(session.error());
   const model::Session& s = *session;
   const auto text = [&](model::StringId id) { return std::string(s.strings.view(id)); };
   const auto thread = [&](std::uint32_t i) {
@@ -87,7 +88,8 @@ std::string show(const base::Result<model::Session>& session) {
            '-' + std::to_string(r.end_ns) + " on " + thread(r.thread);
     if (r.attributes != model::kNone) {
       const model::Attributes& with = s.attributes[r.attributes];
-      if (with.text != 0) out += ' ' + text(with.text);
+      if (with.text != 0)
+        out += ' ' + text(with.text);
       if (with.payload_type != model::PayloadType::kAbsent)
         out += " sequence " + std::to_string(with.payload_i64);
     }
@@ -153,8 +155,8 @@ TEST(Kineto, GzipAndPlainFilesAreTheSame) {
   ASSERT_TRUE(base::write_file(path + ".gz", packed.substr(0, packed.size() * 3 / 4)));
   const auto cut = kReader.read(path + ".gz", {});
   ASSERT_TRUE(cut) << base::to_string(cut.error());
-  EXPECT_TRUE(std::any_of(cut->losses.begin(), cut->losses.end(),
-                          [](const auto& l) { return l.kind == "torn_tail"; }));
+  EXPECT_TRUE(std::any_of(
+      cut->losses.begin(), cut->losses.end(), [](const auto& l) { return l.kind == "torn_tail"; }));
   std::filesystem::remove(path);
   std::filesystem::remove(path + ".gz");
 }
@@ -194,7 +196,8 @@ TEST(Kineto, AlteredBytesNeverCrash) {
   std::mt19937 random(5);
   for (int round = 0; round < 2000; ++round) {
     std::string bad = kStep;
-    for (int i = 0; i <= round % 4; ++i) bad[random() % bad.size()] = static_cast<char>(random());
+    for (int i = 0; i <= round % 4; ++i)
+      bad[random() % bad.size()] = static_cast<char>(random());
     const auto session = read_text(bad, "x.json");
     if (!session) {
       EXPECT_FALSE(session.error().what.empty());
@@ -273,7 +276,11 @@ TEST(Kineto, CollectivesSayTheirSize) {
 /// Of one rank of two, whose clocks and ids are its own: an all-reduce of a gradient, a wait, and a
 /// reduce-scatter.
 std::string rank_of_two(int rank, int kernel_us) {
-  const auto comms = [&](int at, const std::string& name, int in, int out, int kernel,
+  const auto comms = [&](int at,
+                         const std::string& name,
+                         int in,
+                         int out,
+                         int kernel,
                          int correlation) {
     const std::string pid = std::to_string(100 + rank), id = std::to_string(correlation);
     return R"({"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":)" + pid +
@@ -485,7 +492,8 @@ TEST(Kineto, WorkOfImpossibleTimesIsALoss) {
   ASSERT_TRUE(session);
   EXPECT_EQ(session->kernels.size(), 10u);
   std::int64_t ns = 0;
-  for (const model::Kernel& kernel : session->kernels) ns += kernel.end_ns - kernel.start_ns;
+  for (const model::Kernel& kernel : session->kernels)
+    ns += kernel.end_ns - kernel.start_ns;
   EXPECT_EQ(ns, 400'000);
   ASSERT_EQ(session->losses.size(), 3u);
   for (const model::Loss& loss : session->losses) {

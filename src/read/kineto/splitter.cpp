@@ -14,7 +14,8 @@ constexpr std::size_t kMostPiece = std::size_t{256} << 20;  ///< longer ones are
 
 constexpr std::array<bool, 256> table_of(std::string_view characters) {
   std::array<bool, 256> table{};
-  for (const char c : characters) table[static_cast<unsigned char>(c)] = true;
+  for (const char c : characters)
+    table[static_cast<unsigned char>(c)] = true;
   return table;
 }
 constexpr auto kInside = table_of("\"{}[]");           ///< what matters inside an object or array
@@ -51,7 +52,8 @@ std::string Splitter::early_end() const {
 }
 
 bool Splitter::fail(std::string what) {
-  if (broken_.empty()) broken_ = std::move(what);  // the first gives the reason
+  if (broken_.empty())
+    broken_ = std::move(what);  // the first gives the reason
   state_ = State::kEnd;
   return false;
 }
@@ -66,15 +68,18 @@ bool Splitter::fill(std::size_t keep) {
     dropped_ += keep;
   }
   const std::size_t block = file_ != nullptr ? kBlock : std::min(memory_.size(), kBlock);
-  if (buffer_.size() < size_ + block + kPadding) buffer_.resize(size_ + block + kPadding);
+  if (buffer_.size() < size_ + block + kPadding)
+    buffer_.resize(size_ + block + kPadding);
   std::size_t got = 0;
   if (file_ != nullptr) {
     const int read = ::gzread(file_.get(), buffer_.data() + size_, static_cast<unsigned>(block));
     damaged_ |= read < 0;
-    if (read > 0) got = static_cast<std::size_t>(read);
+    if (read > 0)
+      got = static_cast<std::size_t>(read);
   } else {
     got = block;
-    if (got > 0) std::memcpy(buffer_.data() + size_, memory_.data(), got);
+    if (got > 0)
+      std::memcpy(buffer_.data() + size_, memory_.data(), got);
     memory_.remove_prefix(got);
   }
   size_ += got;
@@ -87,10 +92,13 @@ bool Splitter::fill(std::size_t keep) {
 /// Moves to what is no blank; what lies before it is dropped when a block is read.
 bool Splitter::skip_blanks(std::size_t& at) {
   for (;;) {
-    while (at < size_ && is_blank(buffer_[at])) ++at;
-    if (at < size_) return true;
+    while (at < size_ && is_blank(buffer_[at]))
+      ++at;
+    if (at < size_)
+      return true;
     at_ = at;
-    if (!fill(at_)) return false;
+    if (!fill(at_))
+      return false;
     at = at_;
   }
 }
@@ -104,18 +112,21 @@ bool Splitter::string_end(std::size_t& begin, std::size_t& at) {
         from < size_ ? std::memchr(buffer_.data() + from, '"', size_ - from) : nullptr;
     if (found == nullptr) {
       const std::size_t behind = size_ - begin, open = at - begin;
-      if (size_ - begin > kMostPiece) return fail("a string has no end");
+      if (size_ - begin > kMostPiece)
+        return fail("a string has no end");
       at_ = begin;
       const bool has_more = fill(begin);
       begin = 0;
       at = open;
       from = std::max(at + 1, behind);
-      if (!has_more) return false;
+      if (!has_more)
+        return false;
       continue;
     }
     const auto quote = static_cast<std::size_t>(static_cast<const char*>(found) - buffer_.data());
     std::size_t slashes = 0;
-    while (quote - slashes - 1 > at && buffer_[quote - slashes - 1] == '\\') ++slashes;
+    while (quote - slashes - 1 > at && buffer_[quote - slashes - 1] == '\\')
+      ++slashes;
     if (slashes % 2 == 0) {
       at = quote + 1;
       return true;
@@ -133,24 +144,28 @@ bool Splitter::value(std::string_view& text) {
          at < size_ && !telling[static_cast<unsigned char>(data[at])];)
       ++at;
     if (at >= size_) {
-      if (size_ - begin > kMostPiece) return fail("a value has no end");
+      if (size_ - begin > kMostPiece)
+        return fail("a value has no end");
       const std::size_t length = at - begin;
       at_ = begin;
       const bool has_more = fill(begin);
       begin = 0;
       at = length;
-      if (has_more) continue;
+      if (has_more)
+        continue;
       return false;
     }
     const char c = buffer_[at];
     if (c == '"') {
-      if (!string_end(begin, at)) return false;
+      if (!string_end(begin, at))
+        return false;
     } else if (c == '{' || c == '[') {
       ++depth;
       ++at;
       continue;
     } else if (c == '}' || c == ']') {
-      if (depth == 0) break;  // the end of what holds the scalar
+      if (depth == 0)
+        break;  // the end of what holds the scalar
       --depth;
       ++at;
     } else if (depth == 0) {
@@ -159,9 +174,11 @@ bool Splitter::value(std::string_view& text) {
       ++at;
       continue;
     }
-    if (depth == 0) break;
+    if (depth == 0)
+      break;
   }
-  if (at == begin) return fail("a value is missing");
+  if (at == begin)
+    return fail("a value is missing");
   text = std::string_view(buffer_).substr(begin, at - begin);
   at_ = at;
   return true;
@@ -169,28 +186,36 @@ bool Splitter::value(std::string_view& text) {
 
 /// Moves to the next member or event, or to the bracket that closes them.
 bool Splitter::next_item(std::size_t& at, bool after_comma) {
-  if (!skip_blanks(at)) return fail(kEndsEarly);
-  if (buffer_[at] != ',' || !after_comma) return true;
+  if (!skip_blanks(at))
+    return fail(kEndsEarly);
+  if (buffer_[at] != ',' || !after_comma)
+    return true;
   return skip_blanks(++at) || fail(kEndsEarly);
 }
 
 bool Splitter::member(Piece& piece) {
   std::size_t at = at_;
-  if (!next_item(at, !first_)) return false;
+  if (!next_item(at, !first_))
+    return false;
   first_ = false;
   if (buffer_[at] == '}') {
     at_ = at + 1;
     state_ = State::kEnd;
     return false;
   }
-  if (buffer_[at] != '"') return fail("the name of a member is missing");
+  if (buffer_[at] != '"')
+    return fail("the name of a member is missing");
   std::size_t begin = at;
-  if (!string_end(begin, at)) return fail(kEndsEarly);
+  if (!string_end(begin, at))
+    return fail(kEndsEarly);
   key_ = buffer_.substr(begin + 1, at - begin - 2);
-  if (!skip_blanks(at)) return fail(kEndsEarly);
-  if (buffer_[at] != ':') return fail("a colon is missing");
+  if (!skip_blanks(at))
+    return fail(kEndsEarly);
+  if (buffer_[at] != ':')
+    return fail("a colon is missing");
   ++at;
-  if (!skip_blanks(at)) return fail(kEndsEarly);
+  if (!skip_blanks(at))
+    return fail(kEndsEarly);
   at_ = at;
   if (key_ == "traceEvents" && buffer_[at] == '[') {
     ++at_;
@@ -198,14 +223,16 @@ bool Splitter::member(Piece& piece) {
     first_ = true;
     return true;
   }
-  if (!value(piece.text)) return fail(kEndsEarly);
+  if (!value(piece.text))
+    return fail(kEndsEarly);
   piece.key = key_;
   return true;
 }
 
 bool Splitter::event(Piece& piece) {
   std::size_t at = at_;
-  if (!next_item(at, true)) return false;
+  if (!next_item(at, true))
+    return false;
   at_ = at;
   if (buffer_[at] == ']') {
     ++at_;
@@ -215,32 +242,39 @@ bool Splitter::event(Piece& piece) {
     return !array_root_;
   }
   piece.key = {};
-  if (!value(piece.text)) return fail(kEndsEarly);
+  if (!value(piece.text))
+    return fail(kEndsEarly);
   return true;
 }
 
 bool Splitter::next(Piece& piece) {
   for (;;) {
     piece = {};
-    if (state_ == State::kEnd) return false;
+    if (state_ == State::kEnd)
+      return false;
     if (state_ == State::kBegin) {
       std::size_t at = at_;
-      if (size_ == 0) (void)fill(0);
-      if (std::string_view(buffer_).substr(0, 3) == "\xef\xbb\xbf") at = 3;
+      if (size_ == 0)
+        (void)fill(0);
+      if (std::string_view(buffer_).substr(0, 3) == "\xef\xbb\xbf")
+        at = 3;
       if (!skip_blanks(at))
         return fail(damaged_ ? "its compressed data are damaged" : "it is empty");
       array_root_ = buffer_[at] == '[';
-      if (!array_root_ && buffer_[at] != '{') return fail("it is not JSON");
+      if (!array_root_ && buffer_[at] != '{')
+        return fail("it is not JSON");
       at_ = at + 1;
       state_ = array_root_ ? State::kEvents : State::kMembers;
       continue;
     }
     const bool has_piece = state_ == State::kMembers ? member(piece) : event(piece);
     if (!has_piece) {
-      if (!broken_.empty() && damaged_) broken_ = "its compressed data are cut or damaged";
+      if (!broken_.empty() && damaged_)
+        broken_ = "its compressed data are cut or damaged";
       return false;
     }
-    if (!piece.text.empty()) return true;
+    if (!piece.text.empty())
+      return true;
   }
 }
 

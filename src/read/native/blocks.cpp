@@ -17,19 +17,23 @@ namespace format = wire::samples;
 base::Result<BlockReader> BlockReader::open(std::span<const std::byte> file,
                                             const std::string& where,
                                             const char (&magic)[sizeof(format::FileHeader::magic)],
-                                            std::uint32_t version, const std::string& what) {
+                                            std::uint32_t version,
+                                            const std::string& what) {
   const auto bad = [&](std::string why) {
     return base::fail(base::Code::kBadData, std::move(why), where);
   };
   BlockReader reader;
   format::FileHeader& head = reader.head_;
-  if (file.size() < sizeof head) return bad("too short for " + what);
+  if (file.size() < sizeof head)
+    return bad("too short for " + what);
   std::memcpy(&head, file.data(), sizeof head);
-  if (std::memcmp(head.magic, magic, sizeof head.magic) != 0) return bad("not " + what);
+  if (std::memcmp(head.magic, magic, sizeof head.magic) != 0)
+    return bad("not " + what);
   if (head.version != version)
     return base::fail(
         base::Code::kBadData,
-        fmt::format("{} of format {}, but only {} is known", what, head.version, version), where,
+        fmt::format("{} of format {}, but only {} is known", what, head.version, version),
+        where,
         "Read it with the rangescope that wrote it.");
   if (head.header_bytes < sizeof head || head.header_bytes > file.size())
     return bad("a damaged head");
@@ -39,10 +43,12 @@ base::Result<BlockReader> BlockReader::open(std::span<const std::byte> file,
 }
 
 bool BlockReader::next(Block& block) {
-  if (torn_ > 0 || at_ >= file_.size()) return false;
+  if (torn_ > 0 || at_ >= file_.size())
+    return false;
   format::BlockHeader head{};
   const std::size_t left = file_.size() - at_;
-  if (left >= sizeof head) std::memcpy(&head, file_.data() + at_, sizeof head);
+  if (left >= sizeof head)
+    std::memcpy(&head, file_.data() + at_, sizeof head);
   if (left < sizeof head || head.magic != format::kBlockMagic ||
       head.packed_bytes > left - sizeof head || head.raw_bytes > format::kMostRawBytes) {
     torn_ = left;
@@ -65,13 +71,17 @@ bool BlockReader::next(Block& block) {
   return true;
 }
 
-void read_block_files(const std::filesystem::path& folder, const char* suffix, const char* below,
-                      const ReadBlocks& read, model::Session& session) {
+void read_block_files(const std::filesystem::path& folder,
+                      const char* suffix,
+                      const char* below,
+                      const ReadBlocks& read,
+                      model::Session& session) {
   for (const std::filesystem::path& path : entries_in(folder, suffix, below)) {
     const auto mapping = base::Mapping::open(path);
     const auto done = mapping ? read(mapping->bytes(), path.filename().string(), session)
                               : base::Result<void>(tl::make_unexpected(mapping.error()));
-    if (!done) session.losses.push_back({"unreadable_samples", 1, base::to_string(done.error())});
+    if (!done)
+      session.losses.push_back({"unreadable_samples", 1, base::to_string(done.error())});
   }
 }
 

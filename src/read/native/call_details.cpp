@@ -49,14 +49,16 @@ void CallDetails::add(const gpu::Event& event, std::uint32_t launch, std::uint32
       events_.push_back({event.event, launch, model::kNone, Operation::kSynchronize});
       break;
     case Recorded::kStreamSynchronize:
-      if (stream != model::kNone) awaited_streams_[launch] = stream;
+      if (stream != model::kNone)
+        awaited_streams_[launch] = stream;
       break;
   }
 }
 
 void CallDetails::moved(std::size_t from, const std::vector<std::uint32_t>& places) {
   const auto move = [&](auto& items) {
-    for (auto& item : items) item.launch = places[item.launch - from];
+    for (auto& item : items)
+      item.launch = places[item.launch - from];
     std::erase_if(items, [](const auto& item) { return item.launch == model::kNone; });
   };
   move(memory_);
@@ -64,7 +66,8 @@ void CallDetails::moved(std::size_t from, const std::vector<std::uint32_t>& plac
   std::unordered_map<std::uint32_t, std::uint32_t> awaited;
   for (const auto& [launch, stream] : awaited_streams_) {
     const std::uint32_t place = places[launch - from];
-    if (place != model::kNone) awaited.emplace(place, stream);
+    if (place != model::kNone)
+      awaited.emplace(place, stream);
   }
   awaited_streams_ = std::move(awaited);
 }
@@ -81,7 +84,8 @@ void CallDetails::finish(const DeviceOfContext& device_of_context) {
   std::ranges::stable_sort(memory_, {}, &model::MemoryEvent::at_ns);
   complete_frees(memory_);
   for (model::MemoryEvent& event : memory_) {
-    if (!is_on_device(event.kind)) event.device = model::kNone;
+    if (!is_on_device(event.kind))
+      event.device = model::kNone;
   }
   // Threads hand over their calls one after the other.
   const auto start_of = [&](const model::EventCall& event) {
@@ -95,10 +99,13 @@ void CallDetails::finish(const DeviceOfContext& device_of_context) {
 void CallDetails::complete_frees(std::vector<model::MemoryEvent>& events) const {
   std::unordered_map<std::uint64_t, const model::MemoryEvent*> in_use;  // by address
   for (model::MemoryEvent& event : events) {
-    if (event.operation == model::MemoryOperation::kAllocate) in_use[event.address] = &event;
-    if (event.operation != model::MemoryOperation::kFree) continue;
+    if (event.operation == model::MemoryOperation::kAllocate)
+      in_use[event.address] = &event;
+    if (event.operation != model::MemoryOperation::kFree)
+      continue;
     const auto found = in_use.find(event.address);
-    if (found == in_use.end()) continue;  // from before the recording
+    if (found == in_use.end())
+      continue;  // from before the recording
     const model::MemoryEvent& allocation = *found->second;
     event.bytes = allocation.bytes;
     event.pool = allocation.pool;

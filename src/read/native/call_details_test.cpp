@@ -25,7 +25,9 @@ class Calls {
     session_.launches.push_back({.start_ns = start_ns, .end_ns = start_ns + 50});
     return static_cast<std::uint32_t>(session_.launches.size() - 1);
   }
-  void allocate(std::uint64_t address, std::uint64_t bytes, std::uint8_t kind = kDevice,
+  void allocate(std::uint64_t address,
+                std::uint64_t bytes,
+                std::uint8_t kind = kDevice,
                 gpu::MemoryOperation operation = gpu::MemoryOperation::kAllocate) {
     gpu::Memory memory{};
     memory.head.small = kind;
@@ -60,7 +62,8 @@ TEST(CallDetails, AFreeHasTheBytesOfItsAllocation) {
   const model::Session s = calls.finish();
   const std::vector<std::uint64_t> bytes = {64, 32, 64, 0, 8, 8};
   ASSERT_EQ(s.memory_events.size(), bytes.size());
-  for (std::size_t i = 0; i < bytes.size(); ++i) EXPECT_EQ(s.memory_events[i].bytes, bytes[i]);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    EXPECT_EQ(s.memory_events[i].bytes, bytes[i]);
   EXPECT_EQ(s.memory_events[0].at_ns, 150) << "there when the call returns";
   EXPECT_EQ(s.memory_events[2].at_ns, 300) << "gone when the call begins";
   EXPECT_EQ(s.memory_events[2].device, 7u);
@@ -104,7 +107,8 @@ TEST(CallDetails, OldCapturesReadAsEver) {
   const model::Session events = read("events");
   EXPECT_EQ(events.event_calls.size(), 9u);
   std::map<model::StreamKind, int> kinds;
-  for (const model::Stream& stream : events.streams) ++kinds[stream.kind];
+  for (const model::Stream& stream : events.streams)
+    ++kinds[stream.kind];
   EXPECT_EQ(kinds[model::StreamKind::kBlocking], 1);
   EXPECT_EQ(kinds[model::StreamKind::kNonBlocking], 1);
   EXPECT_EQ(kinds[model::StreamKind::kLegacyDefault], 1);

@@ -11,7 +11,8 @@ namespace record = wire::native;
 constexpr std::size_t kPage = record::kPage;
 
 bool chunk_at(std::span<const std::byte> file, std::size_t at, record::ChunkHeader& header) {
-  if (at + sizeof header > file.size()) return false;
+  if (at + sizeof header > file.size())
+    return false;
   std::memcpy(&header, file.data() + at, sizeof header);
   return header.magic == record::kChunkMagic && header.bytes >= kPage && header.bytes % kPage == 0;
 }
@@ -22,7 +23,8 @@ bool is_hole(std::span<const std::byte> file, std::size_t at) {
   const std::size_t end = std::min(file.size(), at + kPage);
   std::uint32_t magic = 0;
   std::memcpy(&magic, file.data() + at, std::min(sizeof magic, end - at));
-  if (magic != 0) return false;
+  if (magic != 0)
+    return false;
   at = std::min(end, at + sizeof(record::ChunkHeader));
   return std::all_of(file.begin() + static_cast<std::ptrdiff_t>(at),
                      file.begin() + static_cast<std::ptrdiff_t>(end),
@@ -35,7 +37,8 @@ std::size_t data_end(std::span<const std::byte> file, std::size_t begin, std::si
   while (offset + sizeof(record::RecordHeader) <= end) {
     record::RecordHeader head;
     std::memcpy(&head, file.data() + offset, sizeof head);
-    if (head.words == 0 || offset + std::size_t{head.words} * 8 > end) break;
+    if (head.words == 0 || offset + std::size_t{head.words} * 8 > end)
+      break;
     offset += std::size_t{head.words} * 8;
   }
   return offset;
@@ -44,15 +47,18 @@ std::size_t data_end(std::span<const std::byte> file, std::size_t begin, std::si
 }  // namespace
 
 std::vector<std::filesystem::path> entries_in(const std::filesystem::path& folder,
-                                              const char* suffix, const char* below) {
+                                              const char* suffix,
+                                              const char* below) {
   std::vector<std::filesystem::path> found;
   for (const auto& place : {folder / below, folder / "native" / below}) {
     std::error_code error;
     for (std::filesystem::directory_iterator entry(place, error), end; !error && entry != end;
          entry.increment(error)) {
-      if (entry->path().extension() == suffix) found.push_back(entry->path());
+      if (entry->path().extension() == suffix)
+        found.push_back(entry->path());
     }
-    if (!found.empty()) break;
+    if (!found.empty())
+      break;
   }
   std::ranges::sort(found);
   return found;
@@ -65,7 +71,8 @@ bool is_trace(std::span<const std::byte> file) {
 
 std::span<const std::byte> used_part(std::span<const std::byte> file) {
   record::FileHeader header{};
-  if (file.size() < sizeof header) return file;
+  if (file.size() < sizeof header)
+    return file;
   std::memcpy(&header, file.data(), sizeof header);
   return file.first(record::written_bytes(header, file.size()));
 }
@@ -82,7 +89,8 @@ Chunks find_chunks(std::span<const std::byte> file, const Release& release) {
   while (offset < file.size()) {
     record::ChunkHeader header;
     if (!chunk_at(file, offset, header)) {
-      if (!is_hole(file, offset)) ++found.damaged_pages;
+      if (!is_hole(file, offset))
+        ++found.damaged_pages;
       offset += kPage;
       continue;
     }
@@ -96,15 +104,18 @@ Chunks find_chunks(std::span<const std::byte> file, const Release& release) {
     // record.
     std::size_t next = (data_end(file, begin, end) + kPage - 1) / kPage * kPage;
     record::ChunkHeader other;
-    while (next < end && !chunk_at(file, next, other)) next += kPage;
+    while (next < end && !chunk_at(file, next, other))
+      next += kPage;
     if (next < end) {
       ++found.damaged_pages;
       end = next;
     }
     found.list.push_back({header.stream, header.sequence, header.tid, begin, end});
-    if (release) release(file.subspan(offset, end - offset));
+    if (release)
+      release(file.subspan(offset, end - offset));
     offset = std::max(end, offset + kPage) / kPage * kPage;
-    if (end % kPage != 0) break;
+    if (end % kPage != 0)
+      break;
   }
   // Cut between two chunks. A process counts a chunk when its file has room for it.
   constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
@@ -117,7 +128,8 @@ Chunks find_chunks(std::span<const std::byte> file, const Release& release) {
   for (std::size_t i = 0; i < found.list.size(); ++i) {
     const bool first = i == 0 || found.list[i - 1].stream != found.list[i].stream;
     const std::uint32_t expected = first ? 0 : found.list[i - 1].sequence + 1;
-    if (found.list[i].sequence != expected) ++found.missing;
+    if (found.list[i].sequence != expected)
+      ++found.missing;
   }
   return found;
 }

@@ -17,22 +17,35 @@ namespace wired = wire::counters;
 namespace {
 
 /// Why `tally`'s range has no counters, and what would complete them. `on`: its GPU, or "".
-std::string incomplete_text(const wired::Tally& tally, const std::string& path,
+std::string incomplete_text(const wired::Tally& tally,
+                            const std::string& path,
                             const std::string& on) {
   const std::uint32_t lacking = tally.needed > tally.passes ? tally.needed - tally.passes : 0;
   const std::uint32_t counted_in_a_run =
       std::max(tally.occurrences - std::min(tally.passed_over, tally.occurrences), 1u);
   std::string left_out, stopped, warm_up;
-  if (tally.passed_over > 0) left_out = fmt::format(", {} left out by --every", tally.passed_over);
-  if (tally.head.small == 2) stopped = ", and it stopped occurring";
-  if (lacking <= tally.skipped_first) warm_up = "--skip-first 0 also measures warm-up; ";
+  if (tally.passed_over > 0)
+    left_out = fmt::format(", {} left out by --every", tally.passed_over);
+  if (tally.head.small == 2)
+    stopped = ", and it stopped occurring";
+  if (lacking <= tally.skipped_first)
+    warm_up = "--skip-first 0 also measures warm-up; ";
   return fmt::format(
       "'{}'{} has no counters: {} needed, {} done, and {} of {} could be measured ({} in warm-up, "
       "{} while the hardware was being programmed or a graph captured, {} unlike the others{}){}; "
       "{}--passes relaunch would add the rest in {}",
-      path, on, base::counted(tally.needed, "pass is", "passes are"), tally.passes, tally.measured,
-      base::counted(tally.occurrences, "instance"), tally.skipped_first, tally.skipped_arming,
-      tally.discarded, left_out, stopped, warm_up,
+      path,
+      on,
+      base::counted(tally.needed, "pass is", "passes are"),
+      tally.passes,
+      tally.measured,
+      base::counted(tally.occurrences, "instance"),
+      tally.skipped_first,
+      tally.skipped_arming,
+      tally.discarded,
+      left_out,
+      stopped,
+      warm_up,
       base::counted((lacking + counted_in_a_run - 1) / counted_in_a_run, "more run"));
 }
 
@@ -97,10 +110,12 @@ void CounterReader::take_round(const GpuRecord& record) {
 
 std::string CounterReader::path_of(std::uint32_t target) const {
   const auto found = targets_.find(target);
-  if (found == targets_.end()) return "?";
+  if (found == targets_.end())
+    return "?";
   std::string text;
   for (const std::uint32_t id : found->second.names) {
-    if (!text.empty()) text += " > ";
+    if (!text.empty())
+      text += " > ";
     text += name(id);
   }
   return text;
@@ -110,7 +125,8 @@ std::uint32_t CounterReader::device_index(std::uint32_t ordinal) const {
   std::uint32_t index = model::kNone;
   for (std::uint32_t i = 0; i < session_.devices.size(); ++i) {
     const model::Device& device = session_.devices[i];
-    if (device.process == process_ && device.ordinal == ordinal) index = i;
+    if (device.process == process_ && device.ordinal == ordinal)
+      index = i;
   }
   return index;
 }
@@ -127,11 +143,13 @@ void CounterReader::set_kernel(const wired::Round& head, model::Measurement& out
 
 /// Adds the values of the metrics that have one, and a note that names the others. Percentages
 /// become shares.
-void CounterReader::set_values(const Round& round, const std::vector<std::uint32_t>& metrics,
+void CounterReader::set_values(const Round& round,
+                               const std::vector<std::uint32_t>& metrics,
                                model::Measurement& out) const {
   std::vector<std::string> without_value;
   for (std::size_t i = 0; i < round.values.size() && i < metrics.size(); ++i) {
-    if (metrics[i] == model::kNone) continue;
+    if (metrics[i] == model::kNone)
+      continue;
     const model::MetricDef& metric = session_.metrics[metrics[i]];
     if (!std::isfinite(round.values[i])) {
       without_value.push_back(metric.name);
@@ -142,8 +160,10 @@ void CounterReader::set_values(const Round& round, const std::vector<std::uint32
         model::is_percent(model::metric_unit(metric.name, model::UnitSpelling::kNcu2025));
     out.values.push_back({metrics[i], is_percent ? round.values[i] / 100 : round.values[i]});
   }
-  if (without_value.empty()) return;
-  if (!out.note.empty()) out.note += "; ";
+  if (without_value.empty())
+    return;
+  if (!out.note.empty())
+    out.note += "; ";
   out.note += "counters: CUPTI gave no value of " + base::join(without_value, ", ");
 }
 
@@ -166,9 +186,11 @@ void CounterReader::add_round(const Round& round, const std::vector<std::uint32_
   for (const std::uint32_t id : target->second.names)
     out.ranges.push_back({domain, session_.strings.intern(name(id)), target->second.kind});
   out.occurrence = head.first;
-  if (head.passes > 1) out.note = note_of(head.head.id, head.device);
+  if (head.passes > 1)
+    out.note = note_of(head.head.id, head.device);
   out.passes = head.passes;
-  if (!is_whole_range) set_kernel(head, out);
+  if (!is_whole_range)
+    set_kernel(head, out);
   set_values(round, metrics, out);
   session_.measurements.push_back(std::move(out));
 }
@@ -178,7 +200,8 @@ void CounterReader::keep_wait(const wired::Tally& tally) {
   wait.process = process_;
   wait.ns = std::int64_t{tally.waited_ms} * 1000000;
   const auto target = targets_.find(tally.head.id);
-  if (target == targets_.end() || target->second.kind == model::RangeKind::kStartEnd) return;
+  if (target == targets_.end() || target->second.kind == model::RangeKind::kStartEnd)
+    return;
   wait.domain = index_.domain(name(target->second.domain));
   for (const std::uint32_t id : target->second.names)
     wait.path.push_back(session_.strings.intern(name(id)));
@@ -190,16 +213,19 @@ void CounterReader::keep_wait(const wired::Tally& tally) {
 std::string CounterReader::note_of(std::uint32_t target, std::uint32_t device) const {
   std::uint32_t varied = 0, measured = 0;
   for (const wired::Tally& tally : tallies_) {
-    if (tally.head.id != target || tally.device != device) continue;
+    if (tally.head.id != target || tally.device != device)
+      continue;
     varied += tally.varied;
     measured += tally.measured;
   }
-  if (varied == 0) return {};
+  if (varied == 0)
+    return {};
   return fmt::format(
       "counters: {} of {} measured instances launched the same kernels in different sizes from the "
       "first of their "
       "round, so metrics of several passes mix sizes; --bucket-by payload separates them",
-      varied, measured);
+      varied,
+      measured);
 }
 
 void CounterReader::add_losses(const wired::Tally& tally, const std::string& where) {
@@ -211,39 +237,53 @@ void CounterReader::add_losses(const wired::Tally& tally, const std::string& whe
     session_.losses.push_back({kind, count, where + ": " + std::move(detail)});
   };
   if (tally.head.small == 1) {
-    add("counters_graph", 1,
+    add("counters_graph",
+        1,
         "'" + path +
             "' launches CUDA graphs, whose kernels CUPTI cannot measure one by one; measure the "
             "range instead");
   } else if (tally.rounds == 0) {
     if (metrics_.empty())
-      return add("pc_not_sampled", tally.occurrences,
+      return add("pc_not_sampled",
+                 tally.occurrences,
                  fmt::format("'{}'{} has no program-counter samples: none of {} could be sampled "
                              "({} in warm-up, {} while the "
                              "hardware was being programmed or a graph captured); --skip-first 1 "
                              "also samples warm-up",
-                             path, on, base::counted(tally.occurrences, "instance"),
-                             tally.skipped_first, tally.skipped_arming));
+                             path,
+                             on,
+                             base::counted(tally.occurrences, "instance"),
+                             tally.skipped_first,
+                             tally.skipped_arming));
     add("counters_incomplete", tally.occurrences, incomplete_text(tally, path, on));
   } else if (tally.head.small == 2) {
-    add("counters_gave_up", tally.rounds,
+    add("counters_gave_up",
+        tally.rounds,
         fmt::format("'{}'{} stopped occurring after {}: the other passes were given up, and the "
                     "timeline resumed",
-                    path, on, base::counted(tally.rounds, "complete round")));
+                    path,
+                    on,
+                    base::counted(tally.rounds, "complete round")));
   }
   if (metrics_.empty() && tally.measured > 0)
-    add("pc_serialized", tally.measured,
+    add("pc_serialized",
+        tally.measured,
         "instances of '" + path + "'" + on +
             " the program counter was sampled: their kernels ran one after the other");
   if (tally.waits > 0) {
     keep_wait(tally);
-    add("counters_waited", tally.waits,
+    add("counters_waited",
+        tally.waits,
         fmt::format(
             "the program waited {} ms at {} of '{}'{} for counters to be programmed (--arm-wait)",
-            tally.waited_ms, base::counted(tally.waits, "start"), path, on));
+            tally.waited_ms,
+            base::counted(tally.waits, "start"),
+            path,
+            on));
   }
   if (tally.discarded > 0) {
-    add("counters_discarded", tally.discarded,
+    add("counters_discarded",
+        tally.discarded,
         "instances of '" + path +
             "' were measured and discarded: they launched different kernels from the rest of their "
             "round");
@@ -253,17 +293,21 @@ void CounterReader::add_losses(const wired::Tally& tally, const std::string& whe
 void CounterReader::finish(const std::string& where) {
   std::vector<std::uint32_t> metrics;
   for (const auto& [id, metric] : metrics_) {
-    if (id > 4096) continue;  // a damaged record; plans hold 512
+    if (id > 4096)
+      continue;  // a damaged record; plans hold 512
     metrics.resize(std::max<std::size_t>(metrics.size(), id + 1), model::kNone);
     const auto defined = std::ranges::find(session_.metrics, metric, &model::MetricDef::name);
     metrics[id] = static_cast<std::uint32_t>(defined - session_.metrics.begin());
     if (defined == session_.metrics.end())
       session_.metrics.push_back({metric, model::metric_unit(metric), "CUPTI range profiler"});
   }
-  for (const Round& round : rounds_) add_round(round, metrics);
-  for (const auto& tally : tallies_) add_losses(tally, where);
+  for (const Round& round : rounds_)
+    add_round(round, metrics);
+  for (const auto& tally : tallies_)
+    add_losses(tally, where);
   if (damaged_ > 0) {
-    session_.losses.push_back({"counters_damaged", damaged_,
+    session_.losses.push_back({"counters_damaged",
+                               damaged_,
                                where + ": counter values that are truncated, or belong to unknown "
                                        "ranges or metrics; they were left out"});
   }
@@ -276,10 +320,12 @@ void CounterReader::finish(const std::string& where) {
       paused_ns.reset();
     }
   }
-  if (paused_ns) session_.gpu_pauses.push_back({process_, *paused_ns, model::kOpen});
+  if (paused_ns)
+    session_.gpu_pauses.push_back({process_, *paused_ns, model::kOpen});
   if (!activity_.empty() && !metrics_.empty()) {
     session_.losses.push_back(
-        {"gpu_timeline_paused", activity_.size(),
+        {"gpu_timeline_paused",
+         activity_.size(),
          where + ": kernels and copies were not recorded while counters were collected; GPU "
                  "counts and times of regions cover the rest of the run"});
   }

@@ -47,7 +47,8 @@ class CounterReader {
   void add_round(const Round& round, const std::vector<std::uint32_t>& metrics);
   [[nodiscard]] std::uint32_t device_index(std::uint32_t ordinal) const;
   void set_kernel(const wire::counters::Round& head, model::Measurement& out);
-  void set_values(const Round& round, const std::vector<std::uint32_t>& metrics,
+  void set_values(const Round& round,
+                  const std::vector<std::uint32_t>& metrics,
                   model::Measurement& out) const;
   void keep_wait(const wire::counters::Tally& tally);
   [[nodiscard]] std::string note_of(std::uint32_t target, std::uint32_t device) const;

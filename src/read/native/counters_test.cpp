@@ -40,8 +40,10 @@ class Stream {
     record.names = claimed != 0 ? claimed : static_cast<std::uint32_t>(names.size());
     put(record, names.data(), names.size() * sizeof names[0]);
   }
-  void round(std::uint32_t target, const std::vector<double>& values,
-             std::uint32_t kernel = wired::kWholeRange, std::uint32_t claimed = 0) {
+  void round(std::uint32_t target,
+             const std::vector<double>& values,
+             std::uint32_t kernel = wired::kWholeRange,
+             std::uint32_t claimed = 0) {
     wired::Round record{};
     record.head = head(wired::Type::kRound, target);
     record.kernel = kernel;
@@ -52,8 +54,11 @@ class Stream {
     record.count = claimed != 0 ? claimed : static_cast<std::uint32_t>(values.size());
     put(record, values.data(), values.size() * sizeof values[0]);
   }
-  void tally(std::uint32_t target, std::uint32_t rounds, std::uint8_t small = 0,
-             std::uint32_t settled = 0, std::uint32_t varied = 0) {
+  void tally(std::uint32_t target,
+             std::uint32_t rounds,
+             std::uint8_t small = 0,
+             std::uint32_t settled = 0,
+             std::uint32_t varied = 0) {
     wired::Tally record{};
     record.varied = varied;
     record.skipped_first = settled;
@@ -110,7 +115,8 @@ class Stream {
     file.version = gpu::kVersion;
     file.header_bytes = sizeof file;
     gpu::BlockHeader block{
-        gpu::kBlockMagic, static_cast<std::uint32_t>(body_.size()),
+        gpu::kBlockMagic,
+        static_cast<std::uint32_t>(body_.size()),
         gpu::checksum(reinterpret_cast<const std::byte*>(body_.data()), body_.size())};
     return std::string(reinterpret_cast<const char*>(&file), sizeof file) +
            std::string(reinterpret_cast<const char*>(&block), sizeof block) + body_;
@@ -127,7 +133,8 @@ class Stream {
     record.head.words = static_cast<std::uint16_t>(size / 8);
     std::string text(size, '\0');
     std::memcpy(text.data(), &record, sizeof record);
-    if (bytes > 0) std::memcpy(text.data() + sizeof record, more, bytes);
+    if (bytes > 0)
+      std::memcpy(text.data() + sizeof record, more, bytes);
     body_ += text;
   }
 };
@@ -156,7 +163,8 @@ model::Session session_of(const std::string& bytes) {
 
 const model::Loss* loss(const model::Session& s, const std::string& kind) {
   for (const model::Loss& one : s.losses) {
-    if (one.kind.id() == kind) return &one;
+    if (one.kind.id() == kind)
+      return &one;
   }
   return nullptr;
 }
@@ -251,7 +259,8 @@ TEST(CounterRecords, CutOrChangedAnywhere) {
     Stream s = whole;
     for (std::size_t n = random() % 3; n > 0; --n)
       s.body_[random() % s.body_.size()] ^= static_cast<char>(1 + random() % 255);
-    if (random() % 3 == 0) s.body_.resize(random() % s.body_.size() / 8 * 8);
+    if (random() % 3 == 0)
+      s.body_.resize(random() % s.body_.size() / 8 * 8);
     const model::Session session =
         session_of(s.bytes());  // the checksum fits: nothing but the records is wrong
     EXPECT_LE(session.measurements.size(), 3u);

@@ -44,8 +44,10 @@ struct RawFrame {
 
 class CpuReader {
  public:
-  CpuReader(std::span<const std::byte> file, std::string where,
-            const std::set<std::uint32_t>& left_out, model::Session& session)
+  CpuReader(std::span<const std::byte> file,
+            std::string where,
+            const std::set<std::uint32_t>& left_out,
+            model::Session& session)
       : file_(file),
         where_(std::move(where)),
         left_out_(left_out),
@@ -53,15 +55,18 @@ class CpuReader {
         cpu_(session.cpu) {}
 
   base::Result<void> run() {
-    auto blocks = TRY(BlockReader::open(file_, where_, cpu_wire::kMagic, cpu_wire::kVersion,
-                                        "a stream of CPU samples"));
+    auto blocks = TRY(BlockReader::open(
+        file_, where_, cpu_wire::kMagic, cpu_wire::kVersion, "a stream of CPU samples"));
     if (cpu_.interval_ns != 0)
       return base::fail(base::Code::kBadData, "a second stream of CPU samples", where_);
     Block block;
-    while (blocks.next(block)) take(block);
+    while (blocks.next(block))
+      take(block);
     if (blocks.torn() > 0)
-      lose("torn_samples", blocks.torn(),
-           fmt::format("{}: the last {} bytes are torn or damaged and were cut off.", where_,
+      lose("torn_samples",
+           blocks.torn(),
+           fmt::format("{}: the last {} bytes are torn or damaged and were cut off.",
+                       where_,
                        blocks.torn()));
     finish(blocks.torn() > 0);
     return {};
@@ -75,25 +80,36 @@ class CpuReader {
   void take(const Block& block) {
     using wire::samples::Type;
     using Read = bool (CpuReader::*)(cpu_wire::Unpacker&, std::int64_t&);
-    static constexpr std::pair<Type, Read> kItems[] = {
-        {cpu_wire::kThreads, &CpuReader::thread}, {cpu_wire::kModules, &CpuReader::module},
-        {cpu_wire::kFrames, &CpuReader::frame},   {cpu_wire::kStacks, &CpuReader::stack},
-        {cpu_wire::kSymbols, &CpuReader::symbol}, {cpu_wire::kLines, &CpuReader::line},
-        {cpu_wire::kSamples, &CpuReader::sample}, {cpu_wire::kWaits, &CpuReader::wait},
-        {cpu_wire::kBlind, &CpuReader::blind},    {cpu_wire::kCreators, &CpuReader::creator},
-        {cpu_wire::kHolders, &CpuReader::holder}, {cpu_wire::kCounters, &CpuReader::counter},
-        {cpu_wire::kCounts, &CpuReader::counted}, {cpu_wire::kProcesses, &CpuReader::process},
-        {cpu_wire::kTotals, &CpuReader::total}};
-    if (block.type == Type::kDescription) describe(block.raw);
-    if (block.type == Type::kEvent) event(block.raw);
-    if (block.type == Type::kEnd) end(block.raw);
+    static constexpr std::pair<Type, Read> kItems[] = {{cpu_wire::kThreads, &CpuReader::thread},
+                                                       {cpu_wire::kModules, &CpuReader::module},
+                                                       {cpu_wire::kFrames, &CpuReader::frame},
+                                                       {cpu_wire::kStacks, &CpuReader::stack},
+                                                       {cpu_wire::kSymbols, &CpuReader::symbol},
+                                                       {cpu_wire::kLines, &CpuReader::line},
+                                                       {cpu_wire::kSamples, &CpuReader::sample},
+                                                       {cpu_wire::kWaits, &CpuReader::wait},
+                                                       {cpu_wire::kBlind, &CpuReader::blind},
+                                                       {cpu_wire::kCreators, &CpuReader::creator},
+                                                       {cpu_wire::kHolders, &CpuReader::holder},
+                                                       {cpu_wire::kCounters, &CpuReader::counter},
+                                                       {cpu_wire::kCounts, &CpuReader::counted},
+                                                       {cpu_wire::kProcesses, &CpuReader::process},
+                                                       {cpu_wire::kTotals, &CpuReader::total}};
+    if (block.type == Type::kDescription)
+      describe(block.raw);
+    if (block.type == Type::kEvent)
+      event(block.raw);
+    if (block.type == Type::kEnd)
+      end(block.raw);
     const auto items = std::ranges::find(kItems, block.type, &std::pair<Type, Read>::first);
-    if (items == std::end(kItems)) return;
+    if (items == std::end(kItems))
+      return;
     cpu_wire::Unpacker in(block.raw);
     std::int64_t before = 0;
     for (std::uint32_t i = 0; i < block.items && !in.empty(); ++i) {
       const bool is_valid = (this->*items->second)(in, before);
-      if (in.good() && is_valid) continue;
+      if (in.good() && is_valid)
+        continue;
       damaged_ += block.items - i;
       return;
     }
@@ -110,25 +126,31 @@ class CpuReader {
   void describe(const std::string& text) {
     for (const std::string_view line : base::split(text, '\n')) {
       const auto space = line.find(' ');
-      if (space == std::string_view::npos) continue;
+      if (space == std::string_view::npos)
+        continue;
       const std::string_view key = line.substr(0, space);
       const std::string value(line.substr(space + 1));
       if (key == "interval_ns")
         cpu_.interval_ns = std::clamp<std::int64_t>(base::to_int(value).value_or(0), 0, kLatest_ns);
       if (key == "polled")
-        lose("cpu_polled", 1,
+        lose("cpu_polled",
+             1,
              "perf_event_open is not available, so /proc was read 100 times a second: " +
                  base::printable(value) + ".");
-      if (key == "unwinding") cpu_.unwinding = base::printable(value);
+      if (key == "unwinding")
+        cpu_.unwinding = base::printable(value);
       regions_.take(key, value);
-      if (key == "refused") cpu_.switches &= value != "context switches";
-      if (key == "refused") cpu_.kernel &= value != "kernel";
+      if (key == "refused")
+        cpu_.switches &= value != "context switches";
+      if (key == "refused")
+        cpu_.kernel &= value != "kernel";
     }
   }
 
   void event(const std::string& raw) {
     wire::samples::Event event{};
-    if (raw.size() < sizeof event) return;
+    if (raw.size() < sizeof event)
+      return;
     std::memcpy(&event, raw.data(), sizeof event);
     const std::string text = base::printable(raw.substr(sizeof event));
     if (event.kind == cpu_wire::kUnavailable)
@@ -139,8 +161,10 @@ class CpuReader {
       lose("cpu_samples_cut", event.count, "CPU samples: " + text + ".");
     if (event.kind == cpu_wire::kPythonLate) {
       std::string samples = std::to_string(event.count);
-      if (base::to_uint(text)) samples += " of " + text;
-      lose("python_late", event.count,
+      if (base::to_uint(text))
+        samples += " of " + text;
+      lose("python_late",
+           event.count,
            samples +
                " CPU samples of Python code have no Python functions: these were read too "
                "late, or changed meanwhile. Times of Python functions are scaled.");
@@ -149,9 +173,12 @@ class CpuReader {
       short_threads_ = event.count;
       short_threads_ns_ = static_cast<double>(base::to_uint(text).value_or(0));
     }
-    if (event.kind == cpu_wire::kNotCounted) lose("cpu_not_counted", event.count, text + ".");
-    if (event.kind == cpu_wire::kPythonUnread) lose("python_not_read", event.count, text + ".");
-    if (event.kind == cpu_wire::kNotRecorded) not_recorded(text);
+    if (event.kind == cpu_wire::kNotCounted)
+      lose("cpu_not_counted", event.count, text + ".");
+    if (event.kind == cpu_wire::kPythonUnread)
+      lose("python_not_read", event.count, text + ".");
+    if (event.kind == cpu_wire::kNotRecorded)
+      not_recorded(text);
   }
 
   /// "cleared_environment 123 order (process 123) started without ...". Not a loss where the
@@ -164,7 +191,8 @@ class CpuReader {
     const auto has_that_pid = [&](const model::Process& process) {
       return process.pid == base::to_uint(pid);
     };
-    if (std::ranges::any_of(session_.processes, has_that_pid)) return;
+    if (std::ranges::any_of(session_.processes, has_that_pid))
+      return;
     const std::string_view program = sentence.substr(0, sentence.find(" (process "));
     const auto is_same = [&](const model::Loss& loss) {
       return loss.kind.id() == kind &&
@@ -182,7 +210,8 @@ class CpuReader {
     for (const std::string_view line : base::split(text, '\n'))
       if (line.starts_with("lost "))
         if (const auto lost = base::to_uint(line.substr(5)); lost && *lost > 0)
-          lose("cpu_samples_lost", *lost,
+          lose("cpu_samples_lost",
+               *lost,
                "CPU records that the kernel dropped because its buffer was full.");
   }
 
@@ -203,7 +232,8 @@ class CpuReader {
     if (kind == static_cast<std::uint64_t>(cpu_wire::FrameKind::kNative)) {
       const std::uint64_t module = in.number();
       (void)in.number();  // its address
-      if (module > modules_.size()) module_unknown_ = true;
+      if (module > modules_.size())
+        module_unknown_ = true;
       out.frame.module = module > 0 && module <= modules_.size() ? modules_[module - 1] : 0;
     } else if (kind == static_cast<std::uint64_t>(cpu_wire::FrameKind::kPython)) {
       out.frame.kind = model::FrameKind::kPython;
@@ -239,7 +269,8 @@ class CpuReader {
       function.line = static_cast<std::uint32_t>(in.number());
       functions_.push_back(function);
     }
-    if (frame >= frames_.size() || count > 1024) return false;
+    if (frame >= frames_.size() || count > 1024)
+      return false;
     frames_[frame].named = first;
     frames_[frame].functions = static_cast<std::uint32_t>(functions_.size()) - first;
     return true;
@@ -247,7 +278,8 @@ class CpuReader {
 
   bool line(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
     const std::uint64_t frame = in.number();
-    if (frame >= frames_.size()) return false;
+    if (frame >= frames_.size())
+      return false;
     for (std::uint32_t left = std::max(1u, frames_[frame].functions); left > 0; --left)
       frames_[frame].line = static_cast<std::uint32_t>(in.number());
     return true;
@@ -263,7 +295,8 @@ class CpuReader {
   bool sample(cpu_wire::Unpacker& in, std::int64_t& before) {
     const bool is_in_time = step(before, in.difference());
     const std::uint64_t thread = in.number(), stack = in.number();
-    if (!is_in_time || thread >= cpu_.threads.size() || stack > stacks_.size()) return false;
+    if (!is_in_time || thread >= cpu_.threads.size() || stack > stacks_.size())
+      return false;
     cpu_.samples.push_back(
         {before, static_cast<std::uint32_t>(thread), static_cast<std::uint32_t>(stack) - 1});
     return true;
@@ -277,9 +310,12 @@ class CpuReader {
     const std::uint64_t stack = in.number();
     const bool represents_more = (kind_bits & cpu_wire::kStandsForMore) != 0;
     const auto kind = static_cast<cpu_wire::WaitKind>(kind_bits & ~cpu_wire::kStandsForMore);
-    if (!is_in_time || length >= static_cast<std::uint64_t>(kLatest_ns - before)) return false;
-    if (thread >= cpu_.threads.size() || stack > stacks_.size()) return false;
-    if (kind > cpu_wire::WaitKind::kChild) return false;
+    if (!is_in_time || length >= static_cast<std::uint64_t>(kLatest_ns - before))
+      return false;
+    if (thread >= cpu_.threads.size() || stack > stacks_.size())
+      return false;
+    if (kind > cpu_wire::WaitKind::kChild)
+      return false;
     model::CpuWait wait;
     wait.start_ns = before;
     wait.end_ns = before + static_cast<std::int64_t>(length);
@@ -302,23 +338,27 @@ class CpuReader {
       return false;
     life.start_ns = static_cast<std::int64_t>(start);
     life.end_ns = life.start_ns + static_cast<std::int64_t>(length);
-    if (!left_out_.contains(life.pid)) lives_.push_back(life);
+    if (!left_out_.contains(life.pid))
+      lives_.push_back(life);
     return true;
   }
 
   bool blind(cpu_wire::Unpacker& in, std::int64_t& before) {
     const bool is_in_time = step(before, in.difference());
     const std::uint64_t length = in.number();
-    if (!is_in_time || length >= static_cast<std::uint64_t>(kLatest_ns - before)) return false;
+    if (!is_in_time || length >= static_cast<std::uint64_t>(kLatest_ns - before))
+      return false;
     const bool overlaps_previous = !blind_.empty() && before < blind_.back().second;
-    if (overlaps_previous) return false;
+    if (overlaps_previous)
+      return false;
     blind_.emplace_back(before, before + static_cast<std::int64_t>(length));
     return true;
   }
 
   bool creator(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
     const std::uint64_t thread = in.number(), creator = in.number();
-    if (thread >= cpu_.threads.size() || creator >= cpu_.threads.size()) return false;
+    if (thread >= cpu_.threads.size() || creator >= cpu_.threads.size())
+      return false;
     cpu_.threads[thread].creator = static_cast<std::uint32_t>(creator);
     return true;
   }
@@ -326,7 +366,8 @@ class CpuReader {
   bool holder(cpu_wire::Unpacker& in, std::int64_t& before) {
     const bool is_in_time = step(before, in.difference());
     const std::uint64_t thread = in.number(), holder = in.number();
-    if (!is_in_time || thread >= cpu_.threads.size() || holder >= cpu_.threads.size()) return false;
+    if (!is_in_time || thread >= cpu_.threads.size() || holder >= cpu_.threads.size())
+      return false;
     holders_[{static_cast<std::uint32_t>(thread), before}] = static_cast<std::uint32_t>(holder);
     return true;
   }
@@ -338,27 +379,35 @@ class CpuReader {
       return start_ns < unwatched.first;
     };
     const auto next = std::upper_bound(blind_.begin(), blind_.end(), wait.start_ns, is_before);
-    if (next == blind_.begin()) return 1;
+    if (next == blind_.begin())
+      return 1;
     const auto& [unwatched_from, watched_from] = *std::prev(next);
     const std::int64_t watched_to =
         next != blind_.end() ? next->first : std::max(last_ns_, wait.end_ns);
-    if (watched_to <= watched_from) return 1;
-    return std::min(kMostWeight, static_cast<float>(watched_to - unwatched_from) /
-                                     static_cast<float>(watched_to - watched_from));
+    if (watched_to <= watched_from)
+      return 1;
+    return std::min(kMostWeight,
+                    static_cast<float>(watched_to - unwatched_from) /
+                        static_cast<float>(watched_to - watched_from));
   }
 
   void scale() {
     for (model::CpuWait& wait : cpu_.waits) {
       const auto holder = holders_.find({wait.thread, wait.start_ns});
-      if (holder != holders_.end()) wait.holder = holder->second;
-      if (wait.weight <= 0) wait.weight = weight_of(wait);
+      if (holder != holders_.end())
+        wait.holder = holder->second;
+      if (wait.weight <= 0)
+        wait.weight = weight_of(wait);
     }
     std::int64_t unwatched = 0;
-    for (const auto& [start_ns, end_ns] : blind_) unwatched += end_ns - start_ns;
-    if (unwatched == 0 || last_ns_ <= first_ns_) return;
+    for (const auto& [start_ns, end_ns] : blind_)
+      unwatched += end_ns - start_ns;
+    if (unwatched == 0 || last_ns_ <= first_ns_)
+      return;
     cpu_.unwatched =
         std::min(1.0, static_cast<double>(unwatched) / static_cast<double>(last_ns_ - first_ns_));
-    lose("cpu_switches_thinned", blind_.size(),
+    lose("cpu_switches_thinned",
+         blind_.size(),
          fmt::format("Threads switched too often to record each switch: waits in {} of the time "
                      "are estimated from the rest.",
                      base::format_share(cpu_.unwatched)));
@@ -376,7 +425,8 @@ class CpuReader {
   bool counted(cpu_wire::Unpacker& in, std::int64_t& before) {
     const bool is_in_time = step(before, in.difference());
     const std::uint64_t thread = in.number(), counter = in.number();
-    if (!is_in_time || thread >= cpu_.threads.size() || counter >= counters_.size()) return false;
+    if (!is_in_time || thread >= cpu_.threads.size() || counter >= counters_.size())
+      return false;
     ++counters_[counter].records;
     cpu_.counts.push_back(
         {before, static_cast<std::uint32_t>(thread), static_cast<std::uint32_t>(counter)});
@@ -385,9 +435,11 @@ class CpuReader {
 
   bool total(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
     const std::uint64_t count = in.number(), running = in.number(), possible = in.number();
-    if (totals_ >= counters_.size()) return false;
+    if (totals_ >= counters_.size())
+      return false;
     CounterSeen& seen = counters_[totals_++];
-    if (running == 0) return true;
+    if (running == 0)
+      return true;
     seen.total = static_cast<double>(count);
     seen.counter.running = std::min(
         1.0, static_cast<double>(running) / static_cast<double>(std::max(possible, running)));
@@ -402,45 +454,54 @@ class CpuReader {
     std::vector<std::string> shared;
     for (std::size_t c = 0; c < counters_.size(); ++c) {
       CounterSeen& seen = counters_[c];
-      if (!seen.counted) continue;
+      if (!seen.counted)
+        continue;
       model::CpuCounter& counter = seen.counter;
-      if (totals_ == 0) counter.running = 0;  // its total is unknown
+      if (totals_ == 0)
+        counter.running = 0;  // its total is unknown
       counter.weight = seen.total > 0 && seen.records > 0
                            ? seen.total / static_cast<double>(seen.records)
                            : counter.period;
-      if (counter.running > 0.99) counter.running = 1;
+      if (counter.running > 0.99)
+        counter.running = 1;
       if (counter.running > 0 && counter.running < 1)
-        shared.push_back(fmt::format("{} {}", session_.strings.view(counter.name),
-                                     base::format_share(counter.running)));
+        shared.push_back(fmt::format(
+            "{} {}", session_.strings.view(counter.name), base::format_share(counter.running)));
       index_of[c] = static_cast<std::uint32_t>(cpu_.counters.size());
       cpu_.counters.push_back(counter);
     }
-    for (model::CpuCount& count : cpu_.counts) count.counter = index_of[count.counter];
+    for (model::CpuCount& count : cpu_.counts)
+      count.counter = index_of[count.counter];
     const auto was_not_counted = [](const model::CpuCount& count) {
       return count.counter == kNone;
     };
     std::erase_if(cpu_.counts, was_not_counted);
     if (!shared.empty())
-      lose("cpu_counters_shared", shared.size(),
+      lose("cpu_counters_shared",
+           shared.size(),
            "Counted part of the time, and scaled: " + base::join(shared, ", ") + ".");
   }
 
   void finish(bool torn) {
     if (damaged_ > 0 || module_unknown_)
-      lose("damaged_samples", std::max<std::uint64_t>(damaged_, 1),
+      lose("damaged_samples",
+           std::max<std::uint64_t>(damaged_, 1),
            fmt::format("{}: {} damaged.", where_, base::counted(damaged_, "CPU record")));
     if (!ended_ && !torn && cpu_.interval_ns > 0)
       lose("sampling_ended", 1, "CPU sampling ended unexpectedly: functions may lack their names.");
     if (musl_)
-      lose("musl_program", 1,
+      lose("musl_program",
+           1,
            "A process was linked to musl: it cannot load rangescope's library, which is linked to "
            "glibc.");
     expand();
     count_cut();
     add_short_threads_loss();
     weigh();
-    for (const model::CpuSample& sample : cpu_.samples) span(sample.at_ns, sample.at_ns);
-    for (const model::CpuWait& wait : cpu_.waits) span(wait.start_ns, wait.end_ns);
+    for (const model::CpuSample& sample : cpu_.samples)
+      span(sample.at_ns, sample.at_ns);
+    for (const model::CpuWait& wait : cpu_.waits)
+      span(wait.start_ns, wait.end_ns);
     scale();
     leave_out();
     order(cpu_.samples, [](const model::CpuSample& s) { return s.at_ns; });
@@ -452,12 +513,14 @@ class CpuReader {
       session_.other_processes = other_processes(lives_, session_);
     name_processes(lives_, session_);
     link_cpu_threads(session_);
-    if (cpu_.interval_ns == 0 && !cpu_.samples.empty()) cpu_.interval_ns = 1;
+    if (cpu_.interval_ns == 0 && !cpu_.samples.empty())
+      cpu_.interval_ns = 1;
     add_sampled_calls(std::move(regions_), session_);
   }
 
   void leave_out() {
-    if (left_out_.empty()) return;
+    if (left_out_.empty())
+      return;
     const auto is_left_out = [&](const auto& item) {
       return left_out_.contains(cpu_.threads[item.thread].pid);
     };
@@ -488,8 +551,10 @@ class CpuReader {
            ++key) {  // of two with the same key, one has the next
         const auto [entry, is_new] =
             indexes.try_emplace(key, static_cast<std::uint32_t>(cpu_.frames.size()));
-        if (is_new) cpu_.frames.push_back(frame);
-        if (is_same_function(cpu_.frames[entry->second], frame)) return entry->second;
+        if (is_new)
+          cpu_.frames.push_back(frame);
+        if (is_same_function(cpu_.frames[entry->second], frame))
+          return entry->second;
       }
     };
     for (std::size_t f = 0; f < frames_.size(); ++f) {
@@ -499,15 +564,18 @@ class CpuReader {
         function.module = raw.frame.module;
         of_frame[f].push_back(add(function));
       }
-      if (raw.functions == 0) of_frame[f].push_back(add(raw.frame));
+      if (raw.functions == 0)
+        of_frame[f].push_back(add(raw.frame));
     }
     count_lines(of_frame);
     const std::vector<std::uint32_t> stacks = add_stacks(of_frame);
     const auto stack_of = [&](std::uint32_t raw) {
       return raw < stacks.size() ? stacks[raw] : kNone;
     };
-    for (model::CpuSample& sample : cpu_.samples) sample.stack = stack_of(sample.stack);
-    for (model::CpuWait& wait : cpu_.waits) wait.stack = stack_of(wait.stack);
+    for (model::CpuSample& sample : cpu_.samples)
+      sample.stack = stack_of(sample.stack);
+    for (model::CpuWait& wait : cpu_.waits)
+      wait.stack = stack_of(wait.stack);
   }
 
   static std::uint64_t key_of(const model::CpuFrame& frame) {
@@ -530,7 +598,8 @@ class CpuReader {
         for (const std::uint32_t frame : of_frame[stacks_[s].frame]) {
           const auto [node, is_new] = nodes.try_emplace(
               std::uint64_t{parent} << 32 | frame, static_cast<std::uint32_t>(cpu_.stacks.size()));
-          if (is_new) cpu_.stacks.push_back({parent, frame});
+          if (is_new)
+            cpu_.stacks.push_back({parent, frame});
           parent = node->second;
         }
       }
@@ -544,7 +613,8 @@ class CpuReader {
     std::vector<std::uint32_t> python(stacks_.size(), kNone);  // frame of the innermost one
     for (std::size_t s = 0; s < stacks_.size(); ++s) {
       const model::CpuStack& stack = stacks_[s];
-      if (stack.frame == kNone) continue;
+      if (stack.frame == kNone)
+        continue;
       if (frames_[stack.frame].frame.kind == model::FrameKind::kPython)
         python[s] = stack.frame;
       else if (stack.parent != kNone)
@@ -557,10 +627,12 @@ class CpuReader {
         ++counts[{of_frame[frame].back(), frames_[frame].line}];
     };
     for (const model::CpuSample& sample : cpu_.samples) {
-      if (sample.stack >= stacks_.size()) continue;
+      if (sample.stack >= stacks_.size())
+        continue;
       const std::uint32_t innermost = stacks_[sample.stack].frame;
       count(innermost);
-      if (python[sample.stack] != innermost) count(python[sample.stack]);
+      if (python[sample.stack] != innermost)
+        count(python[sample.stack]);
     }
     for (const auto& [place, samples] : counts)
       cpu_.lines.push_back({place.first, place.second, samples});
@@ -579,9 +651,11 @@ class CpuReader {
     const auto count =
         static_cast<std::uint64_t>(std::ranges::count_if(cpu_.samples, has_cut_stack));
     // A few, or one in a hundred, change no share that is shown.
-    if (count < 20 || count * 100 <= cpu_.samples.size()) return;
+    if (count < 20 || count * 100 <= cpu_.samples.size())
+      return;
     std::string detail = fmt::format("{} of {} do not reach the thread's start (followed by {}).",
-                                     count, base::counted(cpu_.samples.size(), "call chain"),
+                                     count,
+                                     base::counted(cpu_.samples.size(), "call chain"),
                                      cpu_.unwinding.empty() ? "unknown means" : cpu_.unwinding);
     if (2 * count_cut_in_made_code() > count)
       detail +=
@@ -595,7 +669,8 @@ class CpuReader {
     std::vector<bool> is_made(cpu_.stacks.size());
     for (std::size_t s = 0; s < cpu_.stacks.size(); ++s) {
       const model::CpuStack& stack = cpu_.stacks[s];
-      if (stack.parent == kNone) continue;
+      if (stack.parent == kNone)
+        continue;
       const std::string_view module = session_.strings.view(cpu_.frames[stack.frame].module);
       is_made[s] = is_cut(stack.parent) ? module.starts_with("//") : is_made[stack.parent];
     }
@@ -609,11 +684,14 @@ class CpuReader {
     constexpr double kPart = 0.1, kLeast_ns = 50e6;
     const double sampled =
         static_cast<double>(cpu_.samples.size()) * static_cast<double>(cpu_.interval_ns);
-    if (short_threads_ns_ < std::max(kLeast_ns, kPart * (sampled + short_threads_ns_))) return;
-    lose("cpu_short_threads", short_threads_,
+    if (short_threads_ns_ < std::max(kLeast_ns, kPart * (sampled + short_threads_ns_)))
+      return;
+    lose("cpu_short_threads",
+         short_threads_,
          fmt::format(
              "{} ended before their first sample: the functions of {} of CPU time are missing.",
-             base::counted(short_threads_, "thread"), base::format_ns(short_threads_ns_)));
+             base::counted(short_threads_, "thread"),
+             base::format_ns(short_threads_ns_)));
   }
   [[nodiscard]] bool is_cut(std::uint32_t stack) const {
     return cpu_.frames[cpu_.stacks[stack].frame].kind == model::FrameKind::kCut;
@@ -649,14 +727,18 @@ class CpuReader {
 
 }  // namespace
 
-base::Result<void> read_cpu(std::span<const std::byte> file, const std::string& where,
-                            model::Session& session, const std::set<std::uint32_t>& left_out) {
+base::Result<void> read_cpu(std::span<const std::byte> file,
+                            const std::string& where,
+                            model::Session& session,
+                            const std::set<std::uint32_t>& left_out) {
   return CpuReader(file, where, left_out, session).run();
 }
 
-void read_cpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_out,
+void read_cpu_files(const fs::path& folder,
+                    const std::set<std::uint32_t>& left_out,
                     model::Session& session) {
-  const auto read = [&](std::span<const std::byte> file, const std::string& where,
+  const auto read = [&](std::span<const std::byte> file,
+                        const std::string& where,
                         model::Session& into) { return read_cpu(file, where, into, left_out); };
   read_block_files(folder, cpu_wire::kSuffix, cpu_wire::kFolder, read, session);
 }

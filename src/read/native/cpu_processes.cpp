@@ -13,8 +13,10 @@ using model::kNone;
 void merge(model::Process& process, const model::Process& life) {
   process.start_ns = std::min(process.start_ns, life.start_ns);
   process.end_ns = std::max(process.end_ns, life.end_ns);
-  if (process.parent_pid == 0) process.parent_pid = life.parent_pid;
-  if (process.start_ns == life.start_ns) process.name = life.name;
+  if (process.parent_pid == 0)
+    process.parent_pid = life.parent_pid;
+  if (process.start_ns == life.start_ns)
+    process.name = life.name;
 }
 
 struct Lifetime {
@@ -47,7 +49,8 @@ std::uint64_t thread_key(std::uint32_t pid, std::uint32_t tid) {
 void extend_processes(model::Session& session) {
   for (const model::CpuSample& sample : session.cpu.samples) {
     const std::uint32_t thread = session.cpu.threads[sample.thread].thread;
-    if (thread == kNone) continue;
+    if (thread == kNone)
+      continue;
     model::Process& process = session.processes[session.threads[thread].process];
     process.end_ns = std::max(process.end_ns, sample.at_ns);
     session.end_ns = std::max(session.end_ns, sample.at_ns);
@@ -55,13 +58,15 @@ void extend_processes(model::Session& session) {
 }
 
 /// Those that are in `processes` already are extended.
-void add_lives(std::vector<model::Process>& lives, std::int64_t session_end_ns,
+void add_lives(std::vector<model::Process>& lives,
+               std::int64_t session_end_ns,
                std::vector<model::Process>& processes) {
   std::ranges::stable_sort(lives, [](const model::Process& a, const model::Process& b) {
     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.pid < b.pid;
   });
   std::unordered_map<std::uint32_t, std::size_t> index_of;  // by pid: the latest process
-  for (std::size_t p = 0; p < processes.size(); ++p) index_of.try_emplace(processes[p].pid, p);
+  for (std::size_t p = 0; p < processes.size(); ++p)
+    index_of.try_emplace(processes[p].pid, p);
   for (model::Process& life : lives) {
     // A process is seen to end a little after it did.
     life.end_ns = std::max(life.start_ns, std::min(life.end_ns, session_end_ns));
@@ -93,10 +98,12 @@ std::vector<model::Process> other_processes(std::vector<model::Process>& lives,
 void name_processes(const std::vector<model::Process>& lives, model::Session& session) {
   std::unordered_map<std::uint32_t, model::Process*> unnamed;
   for (model::Process& process : session.processes)
-    if (process.name == 0) unnamed.emplace(process.pid, &process);
+    if (process.name == 0)
+      unnamed.emplace(process.pid, &process);
   for (const model::Process& life : lives) {
     const auto entry = unnamed.find(life.pid);
-    if (entry == unnamed.end() || entry->second->name != 0) continue;
+    if (entry == unnamed.end() || entry->second->name != 0)
+      continue;
     entry->second->name = life.name;
     entry->second->parent_pid = life.parent_pid;
   }
@@ -107,7 +114,8 @@ void link_cpu_threads(model::Session& session) {
   std::unordered_multimap<std::uint64_t, std::uint32_t> session_threads;
   for (std::uint32_t t = 0; t < session.threads.size(); ++t) {
     const model::Thread& thread = session.threads[t];
-    if (thread.process >= session.processes.size()) continue;
+    if (thread.process >= session.processes.size())
+      continue;
     const std::uint32_t pid = session.processes[thread.process].pid;
     session_threads.emplace(thread_key(pid, thread.tid), t);
   }
@@ -121,7 +129,8 @@ void link_cpu_threads(model::Session& session) {
       // Halves, because times of nothing may be the ends of the number's range.
       const std::int64_t common = std::min(lives[t].end_ns, process.end_ns) / 2 -
                                   std::max(lives[t].start_ns, process.start_ns) / 2;
-      if (common < 0 || common <= longest_common) continue;
+      if (common < 0 || common <= longest_common)
+        continue;
       longest_common = common;
       thread.thread = candidate->second;
     }

@@ -28,7 +28,8 @@ std::string summary(const model::Session& session) {
                     (r.kind == model::RangeKind::kStartEnd ? " start/end " : " ") +
                     text(session.domains[r.domain].name) + ":" + text(r.name)];
     r.end_ns == model::kOpen ? ++sum.open : ++sum.closed;
-    if (r.end_ns != model::kOpen) sum.ns += r.end_ns - r.start_ns;
+    if (r.end_ns != model::kOpen)
+      sum.ns += r.end_ns - r.start_ns;
   }
   std::string all = session.sources[0].tool + ", " + session.sources[0].schema + "\n";
   for (const model::Process& p : session.processes) {
@@ -59,7 +60,8 @@ TEST(Golden, OldCapturesReadAsEver) {
   const std::filesystem::path folder = std::string(base::source_dir) + "/tests/golden/native";
   int read = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".rstrace") continue;
+    if (entry.path().extension() != ".rstrace")
+      continue;
     SCOPED_TRACE(entry.path().string());
     const auto session = kReader.read(entry.path(), {});
     ASSERT_TRUE(session);

@@ -37,7 +37,8 @@ namespace {
 std::string uuid_text(const std::uint8_t (&uuid)[16], bool mig) {
   std::string text = mig ? "MIG-" : "GPU-";
   for (int i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    if (i == 4 || i == 6 || i == 8 || i == 10)
+      text += '-';
     text += fmt::format("{:02x}", uuid[i]);
   }
   return text;
@@ -45,22 +46,29 @@ std::string uuid_text(const std::uint8_t (&uuid)[16], bool mig) {
 
 // Chips that their compute capability distinguishes; the others need CUPTI's own name for them.
 std::string_view chip_of(std::uint32_t major, std::uint32_t minor) {
-  static constexpr std::array kChips = {std::tuple{7u, 0u, "GV100"}, std::tuple{8u, 0u, "GA100"},
-                                        std::tuple{9u, 0u, "GH100"}, std::tuple{10u, 0u, "GB100"}};
+  static constexpr std::array kChips = {std::tuple{7u, 0u, "GV100"},
+                                        std::tuple{8u, 0u, "GA100"},
+                                        std::tuple{9u, 0u, "GH100"},
+                                        std::tuple{10u, 0u, "GB100"}};
   for (const auto& [chip_major, chip_minor, name] : kChips) {
-    if (chip_major == major && chip_minor == minor) return name;
+    if (chip_major == major && chip_minor == minor)
+      return name;
   }
   return {};
 }
 
 model::LaunchKind launch_kind(std::string_view api) {
-  if (api.starts_with("cuLaunch")) return model::LaunchKind::kKernel;
-  if (api.starts_with("cuGraphLaunch")) return model::LaunchKind::kGraph;
+  if (api.starts_with("cuLaunch"))
+    return model::LaunchKind::kKernel;
+  if (api.starts_with("cuGraphLaunch"))
+    return model::LaunchKind::kGraph;
   if (api.starts_with("cuMemset") || api.starts_with("cu64Memset"))
     return model::LaunchKind::kMemset;
   for (const char* copy : {"cuMemcpy", "cuMemPrefetch", "cuMemBatch"})
-    if (api.starts_with(copy)) return model::LaunchKind::kCopy;
-  if (api.find("Synchronize") != std::string_view::npos) return model::LaunchKind::kSynchronize;
+    if (api.starts_with(copy))
+      return model::LaunchKind::kCopy;
+  if (api.find("Synchronize") != std::string_view::npos)
+    return model::LaunchKind::kSynchronize;
   return model::LaunchKind::kOther;
 }
 
@@ -90,15 +98,19 @@ class GpuReader {
         counters_(process, session, index_),
         details_(process, session),
         where_(std::move(where)) {
-    first_ = {session.launches.size(), session.kernels.size(), session.copies.size(),
-              session.memsets.size(), session.graph_launches.size()};
+    first_ = {session.launches.size(),
+              session.kernels.size(),
+              session.copies.size(),
+              session.memsets.size(),
+              session.graph_launches.size()};
   }
 
   /// When it began: nothing that it recorded is older.
   void set_start(std::int64_t start_ns) { start_ns_ = start_ns; }
 
   void take(const GpuRecord& record) {
-    if (counters_.take(record) || pc_.take(record)) return;
+    if (counters_.take(record) || pc_.take(record))
+      return;
     switch (record.head().type) {
       case gpu::Type::kName: take_name(record); break;
       case gpu::Type::kApi: take_api(record); break;
@@ -135,7 +147,8 @@ class GpuReader {
     link_launches();
     drop_impossible();
     counters_.finish(where_);
-    if (session_.is_window()) cut_to_window();
+    if (session_.is_window())
+      cut_to_window();
     details_.finish(devices_of_contexts());
     pc_.finish(where_, first_.launches, name_of_, session_);
     add_synchronizations();
@@ -151,12 +164,14 @@ class GpuReader {
     if (damage.torn_bytes > 0)
       lose("torn_tail", damage.torn_bytes, "bytes after the last complete block were cut off");
     if (damage.bad_records > 0 || undefined_ > 0) {
-      lose("bad_gpu_records", damage.bad_records + undefined_,
+      lose("bad_gpu_records",
+           damage.bad_records + undefined_,
            "records that contradict themselves or earlier ones");
     }
     if (info("end") != "clean" && !unavailable_ && session_.windows.empty()) {
       const std::string interval = info("flush_interval_ms");
-      lose("gpu_stream_not_closed", 0,
+      lose("gpu_stream_not_closed",
+           0,
            interval.empty() || interval == "0"
                ? std::string("the process ended without closing its GPU stream: its last GPU work "
                              "may be missing")
@@ -183,9 +198,11 @@ class GpuReader {
   std::uint32_t stream(std::uint32_t context, std::uint32_t id, std::uint32_t ordinal) {
     const auto [at, fresh] = stream_of_.try_emplace(
         std::pair{context, id}, static_cast<std::uint32_t>(session_.streams.size()));
-    if (fresh) session_.streams.push_back({process_, model::kNone, context, id, 0});
+    if (fresh)
+      session_.streams.push_back({process_, model::kNone, context, id, 0});
     model::Stream& known = session_.streams[at->second];
-    if (known.device == model::kNone) known.device = device(ordinal);
+    if (known.device == model::kNone)
+      known.device = device(ordinal);
     return at->second;
   }
   std::uint32_t stream_at(std::uint32_t index) {
@@ -212,10 +229,13 @@ class GpuReader {
     shape.dynamic_shared_bytes = kind.dynamic_shared_bytes;
     const std::uint32_t shape_index = index_.shapes.of(shape);
     const auto name = name_of_.find(kind.name);
-    if (kind.head.id >= kMostKinds) return;
-    if (kind.head.id >= kinds_.size()) kinds_.resize(kind.head.id + 1, KernelKind{});
+    if (kind.head.id >= kMostKinds)
+      return;
+    if (kind.head.id >= kinds_.size())
+      kinds_.resize(kind.head.id + 1, KernelKind{});
     kinds_[kind.head.id] = {name != name_of_.end() ? name->second : index_.kernel_names.of({}),
-                            shape_index, stream_at(kind.stream)};
+                            shape_index,
+                            stream_at(kind.stream)};
   }
   void take_kernel(const GpuRecord& record) {
     const auto kernel = record.as<gpu::Kernel>();
@@ -262,7 +282,10 @@ class GpuReader {
     session_.launches.push_back(
         {launch.start_ns,
          has_duration ? launch.start_ns + static_cast<std::int64_t>(duration) : model::kOpen,
-         thread(launch.tid), launch.head.id, api.first, api.second});
+         thread(launch.tid),
+         launch.head.id,
+         api.first,
+         api.second});
   }
   /// Of the call whose record came before it.
   [[nodiscard]] bool follows_its_call(const GpuRecord& record) const {
@@ -289,9 +312,11 @@ class GpuReader {
       default: {
         const auto created = record.as<gpu::StreamMade>();
         const std::uint32_t index = known_stream(created.context, created.stream);
-        if (index == model::kNone) break;
+        if (index == model::kNone)
+          break;
         auto kind = model::StreamKind::kBlocking;
-        if (created.head.small == 1) kind = model::StreamKind::kNonBlocking;
+        if (created.head.small == 1)
+          kind = model::StreamKind::kNonBlocking;
         session_.streams[index].kind = kind;
         break;
       }
@@ -303,7 +328,8 @@ class GpuReader {
   }
   std::unordered_map<std::uint32_t, std::uint32_t> devices_of_contexts() {
     std::unordered_map<std::uint32_t, std::uint32_t> devices;
-    for (const auto& [context, ordinal] : ordinal_of_context_) devices[context] = device(ordinal);
+    for (const auto& [context, ordinal] : ordinal_of_context_)
+      devices[context] = device(ordinal);
     return devices;
   }
   void take_module(const GpuRecord& record) {
@@ -311,8 +337,12 @@ class GpuReader {
     const std::string_view text =
         record.text(sizeof module, std::size_t{module.name_bytes} + module.type_bytes);
     const std::size_t name = std::min<std::size_t>(module.name_bytes, text.size());
-    modules_.define(module.head.id, module.around, text.substr(0, name), text.substr(name),
-                    module.head.small == 1, session_);
+    modules_.define(module.head.id,
+                    module.around,
+                    text.substr(0, name),
+                    text.substr(name),
+                    module.head.small == 1,
+                    session_);
   }
   void take_copy(const GpuRecord& record) {
     const auto copy = record.as<gpu::Copy>();
@@ -326,14 +356,26 @@ class GpuReader {
     } else {
       const auto kind =
           copy.kind <= 10 ? static_cast<model::CopyKind>(copy.kind) : model::CopyKind::kUnknown;
-      session_.copies.push_back({copy.start_ns, copy.end_ns, copy.bytes, copy.head.id, on, node,
-                                 kind, false, memory_kind(copy.source),
+      session_.copies.push_back({copy.start_ns,
+                                 copy.end_ns,
+                                 copy.bytes,
+                                 copy.head.id,
+                                 on,
+                                 node,
+                                 kind,
+                                 false,
+                                 memory_kind(copy.source),
                                  memory_kind(copy.destination)});
     }
   }
   void take_graph(const gpu::GraphLaunch& graph) {
-    session_.graph_launches.push_back({graph.start_ns, graph.end_ns, graph.graph, graph.graph,
-                                       graph.head.id, stream_at(graph.stream), 0});
+    session_.graph_launches.push_back({graph.start_ns,
+                                       graph.end_ns,
+                                       graph.graph,
+                                       graph.graph,
+                                       graph.head.id,
+                                       stream_at(graph.stream),
+                                       0});
   }
   void take_node(const gpu::GraphNode& node) {
     if (node.head.small == gpu::kGraphBegun) {
@@ -363,14 +405,17 @@ class GpuReader {
     ordinal_of_context_[context.head.id] = context.device;
   }
   void take_stream(const gpu::Stream& from) {
-    if (from.head.id >= kMostStreams) return;
-    if (from.head.id >= streams_.size()) streams_.resize(from.head.id + 1, model::kNone);
+    if (from.head.id >= kMostStreams)
+      return;
+    if (from.head.id >= streams_.size())
+      streams_.resize(from.head.id + 1, model::kNone);
     streams_[from.head.id] = stream(from.context, from.stream, from.device);
   }
   void take_loss(const GpuRecord& record) {
     const auto loss = record.as<gpu::Loss>();
     const bool nothing = loss.head.id == static_cast<std::uint32_t>(gpu::LossKind::kUnavailable);
-    lose(kLosses[loss.head.id < std::size(kLosses) ? loss.head.id : 0], loss.count,
+    lose(kLosses[loss.head.id < std::size(kLosses) ? loss.head.id : 0],
+         loss.count,
          std::string(record.text(sizeof loss, loss.bytes)));
     unavailable_ = unavailable_ || nothing;
   }
@@ -378,7 +423,8 @@ class GpuReader {
     const auto info = record.as<gpu::Info>();
     const std::string_view text = record.text(sizeof info, info.bytes);
     const std::size_t zero = text.find('\0');
-    if (zero == std::string_view::npos) return;
+    if (zero == std::string_view::npos)
+      return;
     infos_[std::string(text.substr(0, zero))] = std::string(text.substr(zero + 1));
   }
   /// Of a stretch of the process's life alone.
@@ -390,7 +436,8 @@ class GpuReader {
 
   void correct_clock() {
     if (info("clock") != "offset" || clock_.empty()) {
-      if (session_.clock.gpu.empty()) session_.clock.gpu = "cupti timestamp callback";
+      if (session_.clock.gpu.empty())
+        session_.clock.gpu = "cupti timestamp callback";
       return;
     }
     session_.clock.gpu = clock_.describe();
@@ -399,14 +446,16 @@ class GpuReader {
         // Moved as a whole: how long it took is CUPTI's own number.
         const std::int64_t moved = clock_.correct(items[i].start_ns) - items[i].start_ns;
         items[i].start_ns += moved;
-        if (items[i].end_ns != model::kOpen) items[i].end_ns += moved;
+        if (items[i].end_ns != model::kOpen)
+          items[i].end_ns += moved;
       }
     };
     correct(session_.kernels, first_.kernels);
     correct(session_.copies, first_.copies);
     correct(session_.memsets, first_.memsets);
     correct(session_.graph_launches, first_.graphs);
-    if (info("launch_records") == "callback") return;
+    if (info("launch_records") == "callback")
+      return;
     std::vector<model::Launch> correct_calls;
     for (const std::uint32_t launch : own_clock_calls_) {
       correct_calls.push_back(session_.launches[launch]);
@@ -436,13 +485,15 @@ class GpuReader {
     calls.reserve(session_.launches.size() - first_.launches);
     for (std::size_t i = first_.launches; i < session_.launches.size(); ++i)
       calls.emplace_back(session_.launches[i].correlation, static_cast<std::uint32_t>(i));
-    if (!std::ranges::is_sorted(calls)) std::ranges::sort(calls);
+    if (!std::ranges::is_sorted(calls))
+      std::ranges::sort(calls);
     std::uint64_t orphans = 0;
     const auto link = [&](auto& items, std::size_t from) {
       auto hint = calls.begin();
       for (std::size_t i = from; i < items.size(); ++i) {
         const std::uint32_t correlation = items[i].launch;
-        if (hint == calls.end() || hint->first > correlation) hint = calls.begin();
+        if (hint == calls.end() || hint->first > correlation)
+          hint = calls.begin();
         if (hint != calls.end() && hint->first != correlation) {
           const auto next = hint + 1;
           hint = next != calls.end() && next->first == correlation
@@ -456,7 +507,8 @@ class GpuReader {
                                session_.launches[next->second].start_ns <= items[i].start_ns;)
           hint = next;
         items[i].launch = found ? hint->second : model::kNone;
-        if (!found && !outside_window(items[i])) ++orphans;
+        if (!found && !outside_window(items[i]))
+          ++orphans;
       }
     };
     link(session_.kernels, first_.kernels);
@@ -464,7 +516,8 @@ class GpuReader {
     link(session_.memsets, first_.memsets);
     link(session_.graph_launches, first_.graphs);
     if (orphans > 0) {
-      lose("gpu_work_without_call", orphans,
+      lose("gpu_work_without_call",
+           orphans,
            "kernels or copies whose launching call was not recorded: they are outside every range");
     }
   }
@@ -477,7 +530,8 @@ class GpuReader {
     std::size_t kept = first_.launches;
     for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
       const std::int64_t start_ns = session_.launches[i].start_ns;
-      if (start_ns < session_.begin_ns || start_ns >= session_.end_ns) continue;
+      if (start_ns < session_.begin_ns || start_ns >= session_.end_ns)
+        continue;
       places[i - first_.launches] = static_cast<std::uint32_t>(kept);
       session_.launches[kept++] = session_.launches[i];
     }
@@ -521,7 +575,9 @@ class GpuReader {
           paused(call.start_ns))
         continue;
       const auto launch = static_cast<std::uint32_t>(i);
-      session_.synchronizations.push_back({call.start_ns, call.end_ns, launch,
+      session_.synchronizations.push_back({call.start_ns,
+                                           call.end_ns,
+                                           launch,
                                            details_.awaited_stream(launch),
                                            sync_kind(session_.strings.view(call.name))});
     }
@@ -558,28 +614,34 @@ class GpuReader {
 
 std::optional<GpuStreamHead> gpu_stream_head(std::span<const std::byte> file) {
   gpu::FileHeader header{};
-  if (file.size() < sizeof header) return std::nullopt;
+  if (file.size() < sizeof header)
+    return std::nullopt;
   std::memcpy(&header, file.data(), sizeof header);
   if (!std::equal(std::begin(header.magic), std::end(header.magic), std::begin(gpu::kMagic)))
     return std::nullopt;
   return GpuStreamHead{header.pid, header.start_ns, header.start_unix_ns};
 }
 
-base::Result<std::string> read_gpu(std::span<const std::byte> file, const std::string& where,
-                                   std::uint32_t process, model::Session& session) {
+base::Result<std::string> read_gpu(std::span<const std::byte> file,
+                                   const std::string& where,
+                                   std::uint32_t process,
+                                   model::Session& session) {
   if (!gpu_stream_head(file))
     return base::fail(base::Code::kBadData, "not a GPU stream of rangescope", where + ":0");
   gpu::FileHeader header{};
   std::memcpy(&header, file.data(), sizeof header);
   if (header.version > gpu::kVersion) {
-    return base::fail(base::Code::kBadData,
-                      fmt::format("GPU stream of version {}; this program reads up to {}",
-                                  header.version, gpu::kVersion),
-                      where + ":8", "Read it with the rangescope that wrote it, or a newer one");
+    return base::fail(
+        base::Code::kBadData,
+        fmt::format(
+            "GPU stream of version {}; this program reads up to {}", header.version, gpu::kVersion),
+        where + ":8",
+        "Read it with the rangescope that wrote it, or a newer one");
   }
   GpuReader reader(process, session, where);
   reader.set_start(header.start_ns);
-  reader.finish(visit_gpu_records(file, std::max<std::size_t>(header.header_bytes, sizeof header),
+  reader.finish(visit_gpu_records(file,
+                                  std::max<std::size_t>(header.header_bytes, sizeof header),
                                   [&reader](const GpuRecord& record) { reader.take(record); }));
   return reader.info(gpu::kMemoryKey);
 }
@@ -596,7 +658,8 @@ std::uint32_t process_of(const GpuStreamHead& head, model::Session& session) {
     const model::Process& process = session.processes[i];
     if (process.pid != head.pid || (process.start_ns > head.start_ns && session.windows.empty()))
       continue;
-    if (best == model::kNone || process.start_ns >= session.processes[best].start_ns) best = i;
+    if (best == model::kNone || process.start_ns >= session.processes[best].start_ns)
+      best = i;
   }
   if (best == model::kNone) {
     best = static_cast<std::uint32_t>(session.processes.size());
@@ -613,7 +676,8 @@ void lose(model::Session& session, const fs::path& path, const std::string& why)
 
 }  // namespace
 
-void read_gpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_out,
+void read_gpu_files(const fs::path& folder,
+                    const std::set<std::uint32_t>& left_out,
                     model::Session& session) {
   const std::vector<fs::path> streams = entries_in(folder, gpu::kSuffix);
   std::uintmax_t bytes = 0;  // a kernel and its launch take 48 of them
@@ -636,7 +700,8 @@ void read_gpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_
       lose(session, path, "not a GPU stream of rangescope");
       continue;
     }
-    if (left_out.count(head->pid) > 0) continue;
+    if (left_out.count(head->pid) > 0)
+      continue;
     const std::uint32_t process = process_of(*head, session);
     const auto memory_state =
         read_gpu(mapping->bytes(), path.filename().string(), process, session);

@@ -33,7 +33,8 @@ struct GpuStreamHead {
 /// stream, or one of a newer version.
 /// Returns what the stream says of its process's memory (wire::gpu::kMemoryKey), "" where nothing.
 [[nodiscard]] base::Result<std::string> read_gpu(std::span<const std::byte> file,
-                                                 const std::string& where, std::uint32_t process,
+                                                 const std::string& where,
+                                                 std::uint32_t process,
                                                  model::Session& session);
 
 // The GPU streams of a folder of captures, each given to the process image that wrote it.
@@ -42,7 +43,8 @@ struct GpuStreamHead {
 /// and ranges are there already. A stream belongs to the latest image of its pid that began before
 /// it; a process that left no other capture is added; streams of the pids in `left_out` are not
 /// read. A stream that cannot be read is a loss.
-void read_gpu_files(const std::filesystem::path& folder, const std::set<std::uint32_t>& left_out,
+void read_gpu_files(const std::filesystem::path& folder,
+                    const std::set<std::uint32_t>& left_out,
                     model::Session& session);
 
 }  // namespace rangescope::read::native

@@ -29,11 +29,14 @@ class GpuClock {
 
   [[nodiscard]] std::int64_t correct(std::int64_t cupti_ns) const {
     const auto after = std::upper_bound(
-        samples_.begin(), samples_.end(), cupti_ns,
-        [](std::int64_t time, const Sample& sample) { return time < sample.cupti_ns; });
-    if (after == samples_.begin()) return cupti_ns + samples_.front().offset_ns;
+        samples_.begin(), samples_.end(), cupti_ns, [](std::int64_t time, const Sample& sample) {
+          return time < sample.cupti_ns;
+        });
+    if (after == samples_.begin())
+      return cupti_ns + samples_.front().offset_ns;
     const Sample& before = *(after - 1);
-    if (after == samples_.end()) return cupti_ns + before.offset_ns;
+    if (after == samples_.end())
+      return cupti_ns + before.offset_ns;
     const double part = static_cast<double>(cupti_ns - before.cupti_ns) /
                         static_cast<double>(after->cupti_ns - before.cupti_ns);
     return cupti_ns + before.offset_ns +
@@ -42,7 +45,8 @@ class GpuClock {
 
   /// "offset -12 ns, drift 3.1 ppm"
   [[nodiscard]] std::string describe() const {
-    if (samples_.empty()) return {};
+    if (samples_.empty())
+      return {};
     const Sample& first = samples_.front();
     const Sample& last = samples_.back();
     const auto span = static_cast<double>(last.cupti_ns - first.cupti_ns);

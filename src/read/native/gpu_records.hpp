@@ -35,7 +35,8 @@ class GpuRecord {
   }
   /// `length` bytes behind a struct of `size` bytes, cut at the record's end.
   [[nodiscard]] std::string_view text(std::size_t size, std::size_t length) const {
-    if (size >= bytes_.size()) return {};
+    if (size >= bytes_.size())
+      return {};
     return {reinterpret_cast<const char*>(bytes_.data()) + size,
             std::min(length, bytes_.size() - size)};
   }
@@ -52,13 +53,15 @@ struct GpuDamage {
 
 /// Calls `visit(GpuRecord)` for every record of every whole block after the file's header.
 template <typename Visit>
-GpuDamage visit_gpu_records(std::span<const std::byte> file, std::size_t header_bytes,
+GpuDamage visit_gpu_records(std::span<const std::byte> file,
+                            std::size_t header_bytes,
                             Visit&& visit) {
   GpuDamage damage;
   std::size_t offset = header_bytes;
   while (offset < file.size()) {
     wire::gpu::BlockHeader block{};
-    if (file.size() - offset < sizeof block) break;
+    if (file.size() - offset < sizeof block)
+      break;
     std::memcpy(&block, file.data() + offset, sizeof block);
     const std::size_t body = offset + sizeof block;
     if (block.magic != wire::gpu::kBlockMagic || block.bytes % 8 != 0 ||

@@ -52,9 +52,11 @@ std::map<std::string, int> kernels_by_path(const model::Session& s) {
   std::map<std::string, int> counts;
   for (const model::Kernel& kernel : s.kernels) {
     EXPECT_NE(kernel.launch, model::kNone);
-    if (kernel.launch == model::kNone) continue;
+    if (kernel.launch == model::kNone)
+      continue;
     const std::vector<std::string> stack = stack_at(s, s.launches[kernel.launch]);
-    if (stack.empty()) ++counts["(none)"];
+    if (stack.empty())
+      ++counts["(none)"];
     std::string path;
     for (const std::string& name : stack) {
       path += (path.empty() ? "" : " > ") + name;
@@ -68,7 +70,8 @@ TEST(NativeGpu, EveryKernelOfTheZooIsInItsRange) {
   const auto truth = nlohmann::json::parse(std::ifstream(kGolden / "zoo.truth.json"));
   int captures = 0;
   for (const auto& entry : fs::directory_iterator(kGolden)) {
-    if (!entry.is_directory() || !entry.path().filename().string().starts_with("zoo")) continue;
+    if (!entry.is_directory() || !entry.path().filename().string().starts_with("zoo"))
+      continue;
     ++captures;
     const model::Session s = session_of(entry.path());
     const auto counted = kernels_by_path(s);
@@ -79,7 +82,8 @@ TEST(NativeGpu, EveryKernelOfTheZooIsInItsRange) {
     }
     std::size_t replayed = 0;
     for (const model::Kernel& kernel : s.kernels) {
-      if (kernel.graph_node == model::kNone) continue;
+      if (kernel.graph_node == model::kNone)
+        continue;
       ++replayed;
       const std::uint32_t captured = s.graph_nodes.at(kernel.graph_node).captured_path;
       ASSERT_NE(captured, model::kNone);
@@ -153,7 +157,8 @@ TEST(NativeGpu, GraphsCapturedBeforeOtherRangesOfTheirThread) {
   const model::Session s = session_of(kGolden / "llama-compiled");
   std::map<std::uint64_t, int> replayed;
   for (const model::Kernel& kernel : s.kernels) {
-    if (kernel.graph_node == model::kNone) continue;
+    if (kernel.graph_node == model::kNone)
+      continue;
     const model::GraphNode& node = s.graph_nodes.at(kernel.graph_node);
     ++replayed[node.graph_id];
     ASSERT_NE(node.captured_path, model::kNone);
@@ -169,9 +174,12 @@ TEST(NativeGpu, GraphsCapturedBeforeOtherRangesOfTheirThread) {
 // into a graph and never runs.
 TEST(NativeGpu, SeveralGpusAndAGreenContext) {
   const model::Session s = session_of(kGolden / "several");
-  const std::map<std::string, int> expected = {{"device0", 120}, {"device1", 120},
-                                               {"both", 160},    {"both > layer", 160},
-                                               {"green", 4},     {"captured", 60}};
+  const std::map<std::string, int> expected = {{"device0", 120},
+                                               {"device1", 120},
+                                               {"both", 160},
+                                               {"both > layer", 160},
+                                               {"green", 4},
+                                               {"captured", 60}};
   EXPECT_EQ(kernels_by_path(s), expected);
   std::map<std::uint32_t, int> on_device;
   for (const model::Kernel& kernel : s.kernels)
@@ -208,7 +216,8 @@ TEST(NativeGpu, AutogradLaunchesFromAnotherThread) {
   EXPECT_EQ(kernels_in(counts, "step > optimizer"), 43);
   EXPECT_EQ(kernels_in(counts, "(none)"), 134 - 35 - 43 - kernels_in(counts, "step > backward"));
   std::map<std::uint32_t, int> by_thread;
-  for (const model::Kernel& kernel : s.kernels) ++by_thread[s.launches.at(kernel.launch).thread];
+  for (const model::Kernel& kernel : s.kernels)
+    ++by_thread[s.launches.at(kernel.launch).thread];
   EXPECT_EQ(by_thread.size(), 2u);
 }
 
@@ -241,14 +250,16 @@ TEST(NativeGpu, ATransformerStep) {
 TEST(NativeGpu, DamagedStreams) {
   std::string content;
   for (const auto& entry : fs::directory_iterator(kGolden / "zoo-callback")) {
-    if (entry.path().extension() == ".gpu") content = base::read_file(entry.path()).value();
+    if (entry.path().extension() == ".gpu")
+      content = base::read_file(entry.path()).value();
   }
   ASSERT_FALSE(content.empty());
   const auto kernels_of = [](const std::string& bytes, std::size_t* losses = nullptr) {
     model::Session s;
     s.processes.push_back({});
     const auto read = read_gpu(std::as_bytes(std::span(bytes)), "x.gpu", 0, s);
-    if (losses != nullptr) *losses = s.losses.size();
+    if (losses != nullptr)
+      *losses = s.losses.size();
     return read ? s.kernels.size() : 0;
   };
   const std::size_t whole = kernels_of(content);
@@ -322,9 +333,11 @@ TEST(NativeGpu, CountersOfAnH200AreWhatTheKernelsDo) {
   const model::Session s = session_of(kGolden / "counted");
   const auto value = [&](const char* range, const char* metric) {
     for (const model::Measurement& one : s.measurements) {
-      if (one.ranges.empty() || s.strings.view(one.ranges.back().name) != range) continue;
+      if (one.ranges.empty() || s.strings.view(one.ranges.back().name) != range)
+        continue;
       for (const model::MetricValue& each : one.values) {
-        if (s.metrics[each.metric].name == metric) return each.value;
+        if (s.metrics[each.metric].name == metric)
+          return each.value;
       }
     }
     ADD_FAILURE() << range << " has no " << metric;
@@ -332,7 +345,8 @@ TEST(NativeGpu, CountersOfAnH200AreWhatTheKernelsDo) {
   };
   constexpr double kFloats = 64.0 * 1024 * 1024, kFma = 2.0 * 1024 * 1024 * 256;
   EXPECT_EQ(value("copy", "l1tex__t_bytes.sum"), 2 * kFloats * sizeof(float)) << "read and written";
-  EXPECT_NEAR(value("copy", "dram__bytes.sum"), 2 * kFloats * sizeof(float),
+  EXPECT_NEAR(value("copy", "dram__bytes.sum"),
+              2 * kFloats * sizeof(float),
               0.01 * 2 * kFloats * sizeof(float));
   EXPECT_EQ(value("copy", "sm__sass_thread_inst_executed_op_ffma_pred_on.sum"), 0);
   EXPECT_EQ(value("fma", "sm__sass_thread_inst_executed_op_ffma_pred_on.sum"), kFma);

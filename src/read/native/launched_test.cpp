@@ -19,11 +19,13 @@ TEST(Launched, WhatIsWrittenIsRead) {
 
 TEST(Launched, DamageIsNoBegin) {
   const std::string head = wire::launched::kHead;
-  for (const std::string& text :
-       {std::string(), head, head + "start_unix_ns 5\n",
-        std::string("start_unix_ns 5\nstart_ns 6\n"),
-        head + "start_unix_ns 5\nstart_ns 6\nend_ns 5\n", head + "start_unix_ns 5\nstart_ns -6\n",
-        head + "start_unix_ns 5\nstart_ns 9223372036854775807\n"}) {
+  for (const std::string& text : {std::string(),
+                                  head,
+                                  head + "start_unix_ns 5\n",
+                                  std::string("start_unix_ns 5\nstart_ns 6\n"),
+                                  head + "start_unix_ns 5\nstart_ns 6\nend_ns 5\n",
+                                  head + "start_unix_ns 5\nstart_ns -6\n",
+                                  head + "start_unix_ns 5\nstart_ns 9223372036854775807\n"}) {
     Launched found;
     EXPECT_FALSE(wire::launched::read(text, found)) << text;
   }

@@ -49,20 +49,24 @@ static_assert(std::size(kDropTexts) == static_cast<std::size_t>(record::Drop::kO
 }  // namespace
 
 void Losses::add(model::LossKind kind, std::uint64_t count, const std::string& what) {
-  if (count > 0) by_kind_.try_emplace(kind.id(), kind, 0, what).first->second.count += count;
+  if (count > 0)
+    by_kind_.try_emplace(kind.id(), kind, 0, what).first->second.count += count;
 }
 
 void Losses::move_to(std::vector<model::Loss>& losses) const {
-  for (const auto& [kind, loss] : by_kind_) losses.push_back(loss);
+  for (const auto& [kind, loss] : by_kind_)
+    losses.push_back(loss);
 }
 
-void add_drops(const std::uint64_t (&dropped)[record::kDropReasons], std::uint64_t begun,
+void add_drops(const std::uint64_t (&dropped)[record::kDropReasons],
+               std::uint64_t begun,
                Losses& losses) {
   for (std::uint32_t i = 0; i < record::kDropReasons; ++i) {
     const std::uint64_t count = dropped[i];
     if (i == static_cast<std::uint32_t>(record::Drop::kThinned) && count > 0) {
       const double share = static_cast<double>(count) / static_cast<double>(count + begun);
-      losses.add(kDropTexts[i].kind, count,
+      losses.add(kDropTexts[i].kind,
+                 count,
                  fmt::format("ranges ({:.1f} % of all) left out beyond half of the capture size: "
                              "counts and sums are "
                              "too low; raise --max-capture-size",
@@ -70,8 +74,8 @@ void add_drops(const std::uint64_t (&dropped)[record::kDropReasons], std::uint64
     } else if (i < std::size(kDropTexts)) {
       losses.add(kDropTexts[i].kind, count, kDropTexts[i].what);
     } else {
-      losses.add("dropped_events", count,
-                 "events dropped for a reason that this version does not know");
+      losses.add(
+          "dropped_events", count, "events dropped for a reason that this version does not know");
     }
   }
 }

@@ -28,7 +28,8 @@ inline constexpr char kOpenBefore[] =
     "ranges that opened before a window and ended in it: unknown, and not counted";
 
 /// The counts of a capture's header, by wire::native::Drop; `begun`: ranges that it has.
-void add_drops(const std::uint64_t (&dropped)[wire::native::kDropReasons], std::uint64_t begun,
+void add_drops(const std::uint64_t (&dropped)[wire::native::kDropReasons],
+               std::uint64_t begun,
                Losses& losses);
 
 }  // namespace rangescope::read::native

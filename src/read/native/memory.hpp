@@ -14,7 +14,10 @@ namespace rangescope::read::native {
 /// session.processes[process]. PyTorch names no threads: its allocations have none.
 /// `state`: what the stream says of it (wire::gpu::kMemoryKey), "" where it says nothing. What is
 /// missing or cannot be read is a loss.
-void read_memory_file(const std::filesystem::path& stream, const GpuStreamHead& head,
-                      std::string_view state, std::uint32_t process, model::Session& session);
+void read_memory_file(const std::filesystem::path& stream,
+                      const GpuStreamHead& head,
+                      std::string_view state,
+                      std::uint32_t process,
+                      model::Session& session);
 
 }  // namespace rangescope::read::native

@@ -26,16 +26,19 @@ bool is_evaluated(const MadeBy& origin) {
 }
 
 /// Extends launches to the library's range around them: the whole range is in the same call.
-void widen(std::vector<ModuleCalls::Step>& steps, OpenRanges library,
+void widen(std::vector<ModuleCalls::Step>& steps,
+           OpenRanges library,
            const model::Session& session) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     ModuleCalls::Step& step = steps[i];
     library.move_to(step.start_ns, step.end_ns);
-    if (library.open().empty()) continue;
+    if (library.open().empty())
+      continue;
     const model::Range& range = session.ranges[library.open().front()];
     const bool is_last_inside = i + 1 == steps.size() || steps[i + 1].start_ns > range.end_ns;
     step.start_ns = std::max(range.start_ns, i > 0 ? steps[i - 1].end_ns : range.start_ns);
-    if (is_last_inside && range.end_ns != model::kOpen) step.end_ns = range.end_ns;
+    if (is_last_inside && range.end_ns != model::kOpen)
+      step.end_ns = range.end_ns;
   }
 }
 
@@ -55,12 +58,14 @@ class CallsAround {
       else
         around.outside = std::max(around.outside, same);
     }
-    for (const std::uint32_t range : open) ranges_.try_emplace(range, Around{same});
+    for (const std::uint32_t range : open)
+      ranges_.try_emplace(range, Around{same});
     open_ = open;
   }
   [[nodiscard]] std::size_t of(std::uint32_t range) const {
     const auto found = ranges_.find(range);
-    if (found == ranges_.end()) return 0;
+    if (found == ranges_.end())
+      return 0;
     return std::min(found->second.outside, found->second.inside);
   }
 
@@ -79,12 +84,18 @@ model::StringId either(model::Strings& strings, model::StringId a, model::String
 
 }  // namespace
 
-void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string_view name,
-                         std::string_view type, bool function, model::Session& session) {
+void ModuleCalls::define(std::uint32_t number,
+                         std::uint32_t around,
+                         std::string_view name,
+                         std::string_view type,
+                         bool function,
+                         model::Session& session) {
   const auto outer = modules_.find(around);
   Module module;
-  if (outer != modules_.end()) module = outer->second;
-  if (number == 0 || module.chain.size() >= kMostLevels) return;
+  if (outer != modules_.end())
+    module = outer->second;
+  if (number == 0 || module.chain.size() >= kMostLevels)
+    return;
   module.chain.push_back(number);
   if (!function) {
     if (name.empty())
@@ -98,15 +109,20 @@ void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string
   const bool has_steps = bar != std::string_view::npos;  // "prefill|decode step"
   module.later = has_steps ? session.strings.intern(type.substr(bar + 1)) : 0;
   std::string shown_name(type.substr(0, bar));
-  if (!function && !module.path.empty()) shown_name = module.path + " (" + shown_name + ")";
+  if (!function && !module.path.empty())
+    shown_name = module.path + " (" + shown_name + ")";
   module.name = session.strings.intern(shown_name);
   modules_.insert_or_assign(number, std::move(module));
 }
 
-void ModuleCalls::launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same,
-                           std::int64_t start_ns, MadeBy origin) {
+void ModuleCalls::launched(std::uint32_t launch,
+                           std::uint32_t module,
+                           std::uint32_t same,
+                           std::int64_t start_ns,
+                           MadeBy origin) {
   launches_.push_back({launch, module, same, start_ns, origin});
-  if (origin.kind != MadeBy::kOperator || origin.sequence == MadeBy::kNoNumber) return;
+  if (origin.kind != MadeBy::kOperator || origin.sequence == MadeBy::kNoNumber)
+    return;
   std::vector<Operator>& operators = operators_[origin.thread];
   if (operators.empty() || operators.back().sequence != origin.sequence)
     operators.push_back({origin.sequence, module, start_ns});
@@ -118,19 +134,23 @@ const ModuleCalls::Operator* ModuleCalls::maker_of(const Launched& function) con
   constexpr std::uint32_t kMostSilent = 64;
   const std::uint32_t sequence = function.origin.sequence;
   const auto operators = operators_.find(function.origin.thread);
-  if (operators == operators_.end() || sequence == MadeBy::kNoNumber) return nullptr;
+  if (operators == operators_.end() || sequence == MadeBy::kNoNumber)
+    return nullptr;
   const auto next = std::ranges::lower_bound(operators->second, sequence, {}, &Operator::sequence);
-  if (next == operators->second.end() || next->start_ns >= function.start_ns) return nullptr;
+  if (next == operators->second.end() || next->start_ns >= function.start_ns)
+    return nullptr;
   return next->sequence - sequence <= kMostSilent ? &*next : nullptr;
 }
 
 /// The chain `chain` extended by the modules of the chain `inner`.
 std::uint32_t ModuleCalls::below(std::uint32_t chain, std::uint32_t inner, bool functions) {
   const auto found = modules_.find(inner);
-  if (found == modules_.end()) return chain;
+  if (found == modules_.end())
+    return chain;
   const std::vector<std::uint32_t> numbers = found->second.chain;
   for (const std::uint32_t number : numbers) {
-    if (modules_.at(number).function && !functions) continue;
+    if (modules_.at(number).function && !functions)
+      continue;
     const auto [entry, is_new] =
         below_.try_emplace({chain, number}, kBelow + static_cast<std::uint32_t>(below_.size()));
     if (is_new) {
@@ -138,7 +158,8 @@ std::uint32_t ModuleCalls::below(std::uint32_t chain, std::uint32_t inner, bool 
       const Module& outer = modules_.at(chain);
       module.chain = outer.chain;
       module.backward = outer.backward;
-      if (module.chain.size() < kMostLevels) module.chain.push_back(entry->second);
+      if (module.chain.size() < kMostLevels)
+        module.chain.push_back(entry->second);
       modules_.emplace(entry->second, std::move(module));
     }
     chain = entry->second;
@@ -150,11 +171,16 @@ std::uint32_t ModuleCalls::below(std::uint32_t chain, std::uint32_t inner, bool 
 /// function: compiled code, or a part of the forward pass that is recomputed. On other threads,
 /// Python calls the engine. A collective of DistributedDataParallel sums the gradients of many
 /// modules, and belongs to none of them.
-void ModuleCalls::place_function(const Launched& launched, bool engine, bool collective,
-                                 Evaluated& last, Step& step, model::Session& session) {
+void ModuleCalls::place_function(const Launched& launched,
+                                 bool engine,
+                                 bool collective,
+                                 Evaluated& last,
+                                 Step& step,
+                                 model::Session& session) {
   const auto& [launch, module, same, start_ns, origin] = launched;
   const bool is_recomputed = origin.kind == MadeBy::kOperator;
-  if (is_recomputed && !engine) return;
+  if (is_recomputed && !engine)
+    return;
   const std::uint32_t around = engine || module == 0 ? kBackwardRoot : module;
   if (around == kBackwardRoot && !modules_.contains(kBackwardRoot))
     modules_[kBackwardRoot] = {
@@ -167,7 +193,8 @@ void ModuleCalls::place_function(const Launched& launched, bool engine, bool col
   const bool numbered = !is_recomputed && origin.sequence != MadeBy::kNoNumber;
   // Numbers decrease within a pass: functions of later operators run first.
   const bool goes_on = last.around == around && (!numbered || origin.sequence <= last.sequence);
-  if (!goes_on) last = {0, kUnknown, around};
+  if (!goes_on)
+    last = {0, kUnknown, around};
   if (numbered) {
     const Operator* maker = maker_of(launched);
     last = {origin.sequence, maker != nullptr ? maker->module : kUnknown, around};
@@ -182,7 +209,8 @@ void ModuleCalls::place_function(const Launched& launched, bool engine, bool col
   if (engine && module != 0) {
     const std::size_t outer = modules_.at(step.module).chain.size();
     step.module = below(step.module, module, true);
-    if (goes_on) step.same = static_cast<std::uint32_t>(outer) + same;
+    if (goes_on)
+      step.same = static_cast<std::uint32_t>(outer) + same;
   } else if (around != kBackwardRoot && (!goes_on || same < modules_.at(around).chain.size())) {
     step.same = same;
   }
@@ -205,13 +233,15 @@ std::unordered_set<std::uint32_t> collective_launches(const model::Session& sess
 }  // namespace
 
 void ModuleCalls::place(std::size_t from, model::Session& session) {
-  if (launches_.empty()) return;
+  if (launches_.empty())
+    return;
   Steps threads;
   std::unordered_set<std::uint32_t> python_threads;  // not of the engine
   bool any_evaluated = false;
   for (const Launched& launched : launches_) {
     const std::uint32_t thread = session.launches[launched.launch].thread;
-    if (launched.module != 0 || launched.origin.kind == MadeBy::kFunction) threads[thread];
+    if (launched.module != 0 || launched.origin.kind == MadeBy::kFunction)
+      threads[thread];
     if (is_evaluated(launched.origin))
       any_evaluated = true;
     else if (launched.module != 0)
@@ -221,7 +251,8 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
   const bool has_operators = model::has_evaluated_functions(session);
   const bool by_launches = any_evaluated && !has_operators;
   std::unordered_set<std::uint32_t> collectives;  // launches
-  if (by_launches) collectives = collective_launches(session, from);
+  if (by_launches)
+    collectives = collective_launches(session, from);
   std::unordered_map<std::uint32_t, Evaluated> evaluated;  // by thread
   auto launched = launches_.begin();
   for (std::size_t i = from; i < session.launches.size(); ++i) {
@@ -233,14 +264,19 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
       step.same = launched->same;
       if (by_launches && is_evaluated(launched->origin)) {
         const bool is_engine = !python_threads.contains(launch.thread);
-        place_function(*launched, is_engine, collectives.contains(launched->launch),
-                       evaluated[launch.thread], step, session);
+        place_function(*launched,
+                       is_engine,
+                       collectives.contains(launched->launch),
+                       evaluated[launch.thread],
+                       step,
+                       session);
       }
       ++launched;
     }
     // The modules of calls that launch nothing (cuEventRecord, cuMemAlloc) are not recorded: such a
     // call does not end open modules.
-    if (step.module == 0 && launch.kind == model::LaunchKind::kOther) continue;
+    if (step.module == 0 && launch.kind == model::LaunchKind::kOther)
+      continue;
     if (const auto thread = threads.find(launch.thread); thread != threads.end())
       thread->second.push_back(step);
   }
@@ -263,16 +299,20 @@ struct ModuleCalls::Chain {
     }
     const std::vector<std::uint32_t>& chain = module->second.chain;
     const std::size_t limit = std::min<std::size_t>({step.same, chain.size(), modules.size()});
-    while (same < limit && modules[same] == chain[same]) ++same;
+    while (same < limit && modules[same] == chain[same])
+      ++same;
     modules = chain;
     calls.resize(same);
     calls.resize(chain.size(), 1);
-    if (same == chain.size()) return;
+    if (same == chain.size())
+      return;
     calls.back() = 0;
-    if (same == 0) return;
+    if (same == 0)
+      return;
     const std::uint32_t caller_calls = ++calls[same - 1];
     const bool begins_step = caller_calls > 1 && defined.at(chain[same - 1]).later != 0;
-    if (begins_step) --same;
+    if (begins_step)
+      --same;
   }
 };
 
@@ -280,8 +320,10 @@ struct ModuleCalls::Chain {
 /// last.
 class ModuleCalls::ThreadCalls {
  public:
-  ThreadCalls(std::uint32_t thread, std::uint32_t backward_domain,
-              const std::unordered_map<std::uint32_t, Module>& defined, model::Session& session)
+  ThreadCalls(std::uint32_t thread,
+              std::uint32_t backward_domain,
+              const std::unordered_map<std::uint32_t, Module>& defined,
+              model::Session& session)
       : thread_(thread),
         backward_domain_(backward_domain),
         defined_(defined),
@@ -298,7 +340,8 @@ class ModuleCalls::ThreadCalls {
       const std::size_t outside = is_backward() ? 0 : around.of(innermost);
       const std::size_t same = is_in_other_ranges ? outside : std::max(outside, chain_.same);
       open_.resize(std::min(open_.size(), same - outside));
-      if (is_in_other_ranges) open_.clear();
+      if (is_in_other_ranges)
+        open_.clear();
       for (const std::uint32_t call : open_)
         session_.ranges[call].end_ns = std::max(session_.ranges[call].end_ns, step.end_ns);
       for (std::size_t level = same; level < chain_.modules.size(); ++level)
@@ -313,9 +356,12 @@ class ModuleCalls::ThreadCalls {
   }
 
   [[nodiscard]] model::StringId name_of(const Module& module, std::size_t level) const {
-    if (module.later == 0) return module.name;
-    if (chain_.calls[level] > 1) return module.later;
-    if (may_have_begun_) return either(session_.strings, module.name, module.later);
+    if (module.later == 0)
+      return module.name;
+    if (chain_.calls[level] > 1)
+      return module.later;
+    if (may_have_begun_)
+      return either(session_.strings, module.name, module.later);
     return module.name;
   }
 

@@ -32,15 +32,23 @@ class ModuleCalls {
  public:
   /// Defines a module of a chain, or a function, whose name is `type`. `around`: the number of the
   /// chain around it, or 0.
-  void define(std::uint32_t number, std::uint32_t around, std::string_view name,
-              std::string_view type, bool function, model::Session& session);
+  void define(std::uint32_t number,
+              std::uint32_t around,
+              std::string_view name,
+              std::string_view type,
+              bool function,
+              model::Session& session);
   /// session.launches[launch] was made in the chain that ends with `module`, 0 of none, at
   /// `start_ns` of any clock.
-  void launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same,
-                std::int64_t start_ns = 0, wire::gpu::MadeBy origin = {});
+  void launched(std::uint32_t launch,
+                std::uint32_t module,
+                std::uint32_t same,
+                std::int64_t start_ns = 0,
+                wire::gpu::MadeBy origin = {});
   /// session.launches[from + i] is now at places[i], or was removed (kNone).
   void moved(std::size_t from, const std::vector<std::uint32_t>& places) {
-    for (Launched& launched : launches_) launched.launch = places[launched.launch - from];
+    for (Launched& launched : launches_)
+      launched.launch = places[launched.launch - from];
     const auto is_removed = [](const Launched& launched) {
       return launched.launch == model::kNone;
     };
@@ -87,8 +95,12 @@ class ModuleCalls {
   };
   [[nodiscard]] const Operator* maker_of(const Launched& function) const;
   std::uint32_t below(std::uint32_t chain, std::uint32_t inner, bool functions);
-  void place_function(const Launched& launched, bool engine, bool collective, Evaluated& last,
-                      Step& step, model::Session& session);
+  void place_function(const Launched& launched,
+                      bool engine,
+                      bool collective,
+                      Evaluated& last,
+                      Step& step,
+                      model::Session& session);
 
   std::unordered_map<std::uint32_t, Module> modules_;
   std::vector<Launched> launches_;

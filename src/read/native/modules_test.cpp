@@ -39,8 +39,10 @@ struct Calls {
     modules.place(0, session);
     std::string text;
     for (const model::Range& range : session.ranges) {
-      if (!range.module) continue;
-      if (!text.empty()) text += ", ";
+      if (!range.module)
+        continue;
+      if (!text.empty())
+        text += ", ";
       text += std::string(session.strings.view(range.name)) + " " + std::to_string(range.start_ns) +
               "-" + std::to_string(range.end_ns);
     }
@@ -251,8 +253,8 @@ struct Backward : Calls {
   void function(std::int64_t at, std::uint32_t sequence, std::uint16_t of = 7) {
     note(at, 1, 0, 0, {sequence, of, MadeBy::kFunction});
   }
-  void note(std::int64_t at, std::uint32_t thread, std::uint32_t module, std::uint32_t same,
-            MadeBy of) {
+  void note(
+      std::int64_t at, std::uint32_t thread, std::uint32_t module, std::uint32_t same, MadeBy of) {
     modules.launched(static_cast<std::uint32_t>(session.launches.size()), module, same, at, of);
     session.launches.push_back({at, at + 5, thread, 0, 0});
   }

@@ -22,7 +22,8 @@ bool PcReader::take(const GpuRecord& record) {
     case recorded::Type::kSamples: {
       const auto head = record.as<recorded::Samples>();
       const std::string_view pairs = record.text(sizeof head, std::size_t{head.count} * 8);
-      if (pairs.size() != std::size_t{head.count} * 8) ++damaged_;
+      if (pairs.size() != std::size_t{head.count} * 8)
+        ++damaged_;
       for (std::size_t i = 0; i + 8 <= pairs.size(); i += 8) {
         Sample sample{head.head.id, head.place, 0, 0};
         std::memcpy(&sample.reason, pairs.data() + i, 4);
@@ -36,7 +37,8 @@ bool PcReader::take(const GpuRecord& record) {
       ++windows_;
       all_ += window.samples;
       dropped_ += window.dropped;
-      if (window.head.small == 1) ++full_;
+      if (window.head.small == 1)
+        ++full_;
       return true;
     }
   }
@@ -51,7 +53,8 @@ class StreamLosses {
   StreamLosses(const std::string& where, model::Session& session)
       : where_(where), session_(session) {}
   void add(model::LossKind kind, std::uint64_t count, std::string detail) {
-    if (count > 0) session_.losses.push_back({kind, count, where_ + ": " + std::move(detail)});
+    if (count > 0)
+      session_.losses.push_back({kind, count, where_ + ": " + std::move(detail)});
   }
 
  private:
@@ -65,24 +68,29 @@ void PcReader::add_lost_samples(const std::string& where, model::Session& sessio
   StreamLosses losses(where, session);
   const std::string all_samples = base::format_count(static_cast<std::int64_t>(all_));
   losses.add(
-      "pc_samples_dropped", dropped_,
+      "pc_samples_dropped",
+      dropped_,
       fmt::format(
           "of {} program-counter samples were dropped by the hardware: shares are of the rest",
           all_samples));
   std::uint64_t accounted = dropped_;
-  for (const Sample& sample : samples_) accounted += sample.samples;
+  for (const Sample& sample : samples_)
+    accounted += sample.samples;
   const std::uint64_t unknown = all_ > accounted ? all_ - accounted : 0;
   constexpr std::uint64_t kReportedPerMost = 100;  // up to 1 % are of CUPTI's own kernels
   if (unknown * kReportedPerMost > all_)
-    losses.add("pc_samples_unknown", unknown,
+    losses.add("pc_samples_unknown",
+               unknown,
                fmt::format("of {} program-counter samples have no instruction: of CUPTI's own "
                            "kernels, or dropped by its buffers",
                            all_samples));
-  losses.add("pc_buffer_full", full_,
+  losses.add("pc_buffer_full",
+             full_,
              "windows without program-counter samples: the hardware's buffer was full");
 }
 
-void PcReader::finish(const std::string& where, std::size_t from,
+void PcReader::finish(const std::string& where,
+                      std::size_t from,
                       const std::unordered_map<std::uint32_t, std::uint32_t>& names,
                       model::Session& session) const {
   add_lost_samples(where, session);
@@ -122,7 +130,8 @@ void PcReader::finish(const std::string& where, std::size_t from,
   StreamLosses losses(where, session);
   if (session.windows.empty())
     losses.add(
-        "pc_samples_without_call", without_launch,
+        "pc_samples_without_call",
+        without_launch,
         "program-counter samples of kernels whose launch was not recorded: they are in no region");
   losses.add("bad_gpu_records", damaged, "program-counter samples that are truncated or undefined");
 }

@@ -19,7 +19,8 @@ class PcReader {
   /// Adds the samples of launches[from ...] to the session, once the launches have their final
   /// indexes. `names`: the stream's names, as indexes into Session::kernel_names. `where` names the
   /// file in losses.
-  void finish(const std::string& where, std::size_t from,
+  void finish(const std::string& where,
+              std::size_t from,
               const std::unordered_map<std::uint32_t, std::uint32_t>& names,
               model::Session& session) const;
 

@@ -84,7 +84,8 @@ void set_clock(model::Session& session, const wire::native::FileHeader& header) 
 /// From the program's start to its exit, or to the end of processes that outlive it.
 void set_span(const wire::launched::Launched& launched, model::Session& session) {
   std::int64_t start_ns = launched.start_ns;
-  if (start_ns <= 0) start_ns = session.processes.empty() ? 0 : session.processes.front().start_ns;
+  if (start_ns <= 0)
+    start_ns = session.processes.empty() ? 0 : session.processes.front().start_ns;
   session.begin_ns = start_ns;
   session.end_ns = std::max(start_ns, launched.end_ns);
   for (const model::Process& process : session.processes) {
@@ -98,7 +99,8 @@ wire::launched::Launched launched_in(const fs::path& folder) {
   for (const fs::path& place : {folder, folder / "native"}) {
     wire::launched::Launched found;
     const auto text = base::read_file(place / wire::launched::kFile);
-    if (text && wire::launched::read(*text, found)) return found;
+    if (text && wire::launched::read(*text, found))
+      return found;
   }
   return {};
 }
@@ -111,20 +113,26 @@ void compare_clocks(const std::vector<Opened>& files, model::Session& session) {
   std::uint64_t apart = 0;
   double largest_difference_ns = 0;
   for (const Opened& file : files) {
-    if (file.bytes.size() < sizeof(wire::native::FileHeader)) continue;
+    if (file.bytes.size() < sizeof(wire::native::FileHeader))
+      continue;
     const auto header = head_of(file.bytes);
     const double boot_ns =
         static_cast<double>(header.realtime_ns) - static_cast<double>(header.monotonic_ns);
     const double difference_ns = std::abs(boot_ns - first.value_or(boot_ns));
-    if (!first) first = boot_ns;
-    if (difference_ns > kApart_ns) ++apart;
+    if (!first)
+      first = boot_ns;
+    if (difference_ns > kApart_ns)
+      ++apart;
     largest_difference_ns = std::max(largest_difference_ns, difference_ns);
   }
-  if (apart == 0) return;
+  if (apart == 0)
+    return;
   session.losses.push_back(
-      {"clocks_apart", apart,
+      {"clocks_apart",
+       apart,
        fmt::format("{} with a clock up to {} from that of the first, which may be the wrong one.",
-                   base::counted(apart, "process"), base::format_ns(largest_difference_ns))});
+                   base::counted(apart, "process"),
+                   base::format_ns(largest_difference_ns))});
 }
 
 /// The folders of the windows in which the program was recorded, in their order; none if it was
@@ -138,28 +146,34 @@ std::vector<fs::path> windows_of(const fs::path& folder) {
     for (fs::directory_iterator entry(place, error), end; !error && entry != end;
          entry.increment(error)) {
       const std::string name = entry->path().filename().string();
-      if (!name.starts_with(wire::control::kWindow) || entry->is_symlink(error)) continue;
+      if (!name.starts_with(wire::control::kWindow) || entry->is_symlink(error))
+        continue;
       if (const auto number = base::to_uint(name.substr(sizeof wire::control::kWindow - 1)))
         found.emplace_back(*number, entry->path());
     }
-    if (!found.empty()) break;
+    if (!found.empty())
+      break;
   }
   std::ranges::sort(found);
   std::vector<fs::path> folders;
-  for (auto& [number, path] : found) folders.push_back(std::move(path));
+  for (auto& [number, path] : found)
+    folders.push_back(std::move(path));
   return folders;
 }
 
 /// Cuts all times to the window, and returns the number of ranges that were open at its end. The
 /// window ends when recording was requested to end: threads wrote a little longer, and open ranges
 /// continue unrecorded.
-std::uint64_t cut_to_window(const wire::launched::Launched& launched, bool keep_begins,
+std::uint64_t cut_to_window(const wire::launched::Launched& launched,
+                            bool keep_begins,
                             model::Session& session) {
-  if (launched.end_ns == 0) return 0;
+  if (launched.end_ns == 0)
+    return 0;
   session.begin_ns = launched.start_ns;
   session.end_ns = launched.end_ns;
   const auto cut = [&](std::int64_t& time_ns) {
-    if (time_ns != model::kOpen) time_ns = std::clamp(time_ns, session.begin_ns, session.end_ns);
+    if (time_ns != model::kOpen)
+      time_ns = std::clamp(time_ns, session.begin_ns, session.end_ns);
   };
   for (model::Process& process : session.processes) {
     cut(process.start_ns);
@@ -174,9 +188,11 @@ std::uint64_t cut_to_window(const wire::launched::Launched& launched, bool keep_
   }
   std::uint64_t open = 0;
   for (model::Range& range : session.ranges) {
-    if (range.end_ns == model::kOpen) ++open;
+    if (range.end_ns == model::kOpen)
+      ++open;
     range.end_ns = std::min(range.end_ns, session.end_ns);
-    if (!keep_begins) cut(range.start_ns);
+    if (!keep_begins)
+      cut(range.start_ns);
   }
   return open;
 }
@@ -201,16 +217,19 @@ std::uint64_t join_ranges(std::span<model::Session> windows) {
     for (std::size_t index = 0; index < window.ranges.size(); ++index) {
       model::Range& range = window.ranges[index];
       const RangeKey key = key_of(window, range);
-      if (range.start_ns < window.begin_ns) began_earlier.insert(key);
+      if (range.start_ns < window.begin_ns)
+        began_earlier.insert(key);
       range.start_ns = std::max(range.start_ns, windows.front().begin_ns);
       const bool continues = range.end_ns == window.end_ns && continued.contains(key);
-      if (continues && window.unlisted.empty()) continue;
+      if (continues && window.unlisted.empty())
+        continue;
       places[index] = static_cast<std::uint32_t>(kept);
       window.ranges[kept++] = range;
     }
     removed += window.ranges.size() - kept;
     window.ranges.resize(kept);
-    for (model::PayloadField& field : window.payload_fields) field.range = places[field.range];
+    for (model::PayloadField& field : window.payload_fields)
+      field.range = places[field.range];
     std::erase_if(window.payload_fields,
                   [](const model::PayloadField& field) { return field.range == model::kNone; });
     continued.merge(began_earlier);
@@ -225,7 +244,8 @@ std::map<std::uint32_t, Moments> moments_of(const model::Session& session) {
     const model::Process& process = session.processes[session.threads[call.thread].process];
     std::vector<std::int64_t>& times = by_pid[process.pid].of_process;
     times.push_back(call.start_ns);
-    if (call.end_ns != model::kOpen) times.push_back(call.end_ns);
+    if (call.end_ns != model::kOpen)
+      times.push_back(call.end_ns);
   }
   const auto times_of = [&](std::uint32_t index) -> std::vector<std::int64_t>& {
     const model::CpuThread& thread = session.cpu.threads[index];
@@ -241,7 +261,8 @@ std::map<std::uint32_t, Moments> moments_of(const model::Session& session) {
   }
   for (auto& [pid, moments] : by_pid) {
     std::ranges::sort(moments.of_process);
-    for (auto& [tid, times] : moments.of_thread) std::ranges::sort(times);
+    for (auto& [tid, times] : moments.of_thread)
+      std::ranges::sort(times);
   }
   return by_pid;
 }
@@ -252,12 +273,14 @@ void release_pages(std::span<const std::byte> bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
   const std::uintptr_t begin = (address + page - 1) / page * page;
   const std::uintptr_t end = (address + bytes.size()) / page * page;
-  if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  if (begin < end)
+    (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 /// How to thin out a folder of large captures; nothing if all ranges are needed: counters, pauses,
 /// graphs and samples of a GPU are assigned to ranges in ways that thinning does not support.
-std::optional<Thinning> thinning_of(const fs::path& path, bool folder,
+std::optional<Thinning> thinning_of(const fs::path& path,
+                                    bool folder,
                                     const std::set<std::uint32_t>& left_out,
                                     const Options& options) {
   model::Session session;  // without ranges
@@ -267,13 +290,15 @@ std::optional<Thinning> thinning_of(const fs::path& path, bool folder,
     read_cpu_files(path, {}, session);
   }
   const bool has_counters = !session.gpu_pauses.empty() || !session.measurements.empty();
-  if (has_counters || !session.graph_nodes.empty() || !session.samples.empty()) return std::nullopt;
+  if (has_counters || !session.graph_nodes.empty() || !session.samples.empty())
+    return std::nullopt;
   return Thinning{options.listed, moments_of(session), release_pages};
 }
 
 void remove_window_edges(std::uint64_t count, std::vector<model::Loss>& losses) {
   for (model::Loss& loss : losses)
-    if (loss.kind == "window_edge") loss.count -= std::min(loss.count, count);
+    if (loss.kind == "window_edge")
+      loss.count -= std::min(loss.count, count);
   std::erase_if(losses, [](const model::Loss& loss) {
     return loss.kind == "window_edge" && loss.count == 0;
   });
@@ -282,7 +307,8 @@ void remove_window_edges(std::uint64_t count, std::vector<model::Loss>& losses) 
 /// Sets the clocks of windows so that join(), which aligns sessions by their clocks' anchors, puts
 /// one window directly after the other.
 void place_in_sequence(std::span<model::Session> windows) {
-  if (windows.empty()) return;
+  if (windows.empty())
+    return;
   const model::Clock first = windows.front().clock;
   std::int64_t end_ns = windows.front().end_ns;
   for (model::Session& window : windows.subspan(1)) {
@@ -307,7 +333,8 @@ struct Captures {
 };
 
 bool is_other_rank(const wire::native::FileHeader& header, const Options& options) {
-  if (header.rank_plus_1 == 0 || options.ranks.empty()) return false;
+  if (header.rank_plus_1 == 0 || options.ranks.empty())
+    return false;
   return std::ranges::find(options.ranks, header.rank_plus_1 - 1) == options.ranks.end();
 }
 
@@ -318,7 +345,8 @@ base::Result<Captures> open_captures(const fs::path& path, bool folder, const Op
   for (const fs::path& file : folder ? captures_in(path) : std::vector<fs::path>{path}) {
     auto mapping = base::Mapping::open(file);
     if (!mapping) {
-      if (!folder) return base::fail(std::move(mapping));
+      if (!folder)
+        return base::fail(std::move(mapping));
       ++captures.unreadable;
       continue;
     }
@@ -330,7 +358,8 @@ base::Result<Captures> open_captures(const fs::path& path, bool folder, const Op
       continue;
     }
     const bool is_budgeted = (header.flags & wire::native::kOverhead) != 0;
-    if (is_budgeted && captures.without_gpu.insert(header.pid).second) ++captures.budgeted;
+    if (is_budgeted && captures.without_gpu.insert(header.pid).second)
+      ++captures.budgeted;
     captures.files.push_back({std::move(*mapping), used, file.string(), header.monotonic_ns});
   }
   std::ranges::stable_sort(captures.files, {}, &Opened::start_ns);
@@ -338,12 +367,17 @@ base::Result<Captures> open_captures(const fs::path& path, bool folder, const Op
 }
 
 /// Reads the ranges of all captures. Clock, tool and schema are those of the first readable one.
-base::Result<void> read_captures(const fs::path& path, bool folder, const Options& options,
-                                 Captures& captures, model::Session& session, Losses& losses) {
+base::Result<void> read_captures(const fs::path& path,
+                                 bool folder,
+                                 const Options& options,
+                                 Captures& captures,
+                                 model::Session& session,
+                                 Losses& losses) {
   // A range takes at least 16 bytes of a capture. Memory that is reserved and not used costs
   // nothing; without a reservation ranges would be copied.
   std::size_t bytes = 0;
-  for (const Opened& file : captures.files) bytes += file.bytes.size();
+  for (const Opened& file : captures.files)
+    bytes += file.bytes.size();
   session.ranges.reserve(std::min<std::size_t>(bytes / 16, std::size_t{1} << 25));
   std::optional<Thinning> thinning;
   if (options.listed > 0 && bytes > options.list_all_below)
@@ -353,17 +387,20 @@ base::Result<void> read_captures(const fs::path& path, bool folder, const Option
         read_trace(file.bytes, file.path, session, losses, thinning ? &*thinning : nullptr);
     if (!is_read) {
       const bool is_other_version = is_read.error().what.starts_with("native-trace");
-      if (!folder || is_other_version) return is_read;
+      if (!folder || is_other_version)
+        return is_read;
       captures.last_error = is_read.error();
       ++captures.unreadable;
       continue;
     }
-    if (!captures.tool.empty()) continue;
+    if (!captures.tool.empty())
+      continue;
     const auto header = head_of(file.bytes);
     set_clock(session, header);
     captures.tool.assign(header.tool, std::min<std::size_t>(header.tool_bytes, sizeof header.tool));
     captures.schema = fmt::format("native-trace {}.{}", header.major, header.minor);
-    if ((header.flags & wire::native::kLight) != 0) captures.schema += ", light";
+    if ((header.flags & wire::native::kLight) != 0)
+      captures.schema += ", light";
   }
   return {};
 }
@@ -371,7 +408,8 @@ base::Result<void> read_captures(const fs::path& path, bool folder, const Option
 void add_refusals(const fs::path& folder, model::Session& session) {
   for (const auto& [error, count] : refusals_in(folder))
     session.losses.push_back(
-        {"no_capture_file", count,
+        {"no_capture_file",
+         count,
          base::counted(count, "process") +
              " loaded rangescope's library but could not create a capture file: " +
              std::strerror(error)});
@@ -379,12 +417,14 @@ void add_refusals(const fs::path& folder, model::Session& session) {
 
 /// The session of a folder without ranges and without a start of the program: only its losses, or
 /// an error if there are none.
-base::Result<model::Session> without_processes(const fs::path& path, const base::Error& last_error,
+base::Result<model::Session> without_processes(const fs::path& path,
+                                               const base::Error& last_error,
                                                model::Session session) {
-  if (!last_error.what.empty()) return tl::make_unexpected(last_error);
+  if (!last_error.what.empty())
+    return tl::make_unexpected(last_error);
   if (session.losses.empty())
-    return base::fail(base::Code::kNoInput, "there is no native capture in this folder",
-                      path.string());
+    return base::fail(
+        base::Code::kNoInput, "there is no native capture in this folder", path.string());
   session.sources.push_back(
       {path.string(), std::string(kReader.name), {}, {}, model::Maker::kRangescope});
   return session;
@@ -392,19 +432,22 @@ base::Result<model::Session> without_processes(const fs::path& path, const base:
 
 /// Attached processes and windows begin and end with their recording.
 void set_window(const wire::launched::Launched& launched, model::Session& session) {
-  if (launched.attached_pid > 0) session.attached = {launched.attached_pid, launched.ran_ns};
+  if (launched.attached_pid > 0)
+    session.attached = {launched.attached_pid, launched.ran_ns};
   if (session.attached || launched.window > 0) {
     session.begin_ns = launched.start_ns;
     session.end_ns = launched.end_ns > 0 ? launched.end_ns : model::kOpen;
   }
-  if (launched.window > 0) session.windows.push_back({launched.window, launched.ran_ns, 0});
+  if (launched.window > 0)
+    session.windows.push_back({launched.window, launched.ran_ns, 0});
 }
 
 }  // namespace
 
 static bool sniff(std::span<const std::byte> head, const fs::path& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return is_trace(head);
+  if (!fs::is_directory(path, error))
+    return is_trace(head);
   const bool has_recording = !captures_in(path).empty() || !windows_of(path).empty();
   return has_recording || !refusals_in(path).empty() || launched_in(path).start_ns > 0;
 }
@@ -452,18 +495,25 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
   Captures captures = TRY(open_captures(path, folder, options));
   Losses losses;
   model::Session session;
-  if (folder) compare_clocks(captures.files, session);
+  if (folder)
+    compare_clocks(captures.files, session);
   TRY(read_captures(path, folder, options, captures, session, losses));
-  if (folder) add_refusals(path, session);
+  if (folder)
+    add_refusals(path, session);
   const wire::launched::Launched launched = folder ? launched_in(path) : wire::launched::Launched();
   if (session.processes.empty() && launched.start_ns == 0)
     return without_processes(path, captures.last_error, std::move(session));
-  session.sources.push_back({path.string(), std::string(kReader.name), captures.tool,
-                             captures.schema, model::Maker::kRangescope});
-  losses.add("gpu_unavailable", captures.budgeted,
+  session.sources.push_back({path.string(),
+                             std::string(kReader.name),
+                             captures.tool,
+                             captures.schema,
+                             model::Maker::kRangescope});
+  losses.add("gpu_unavailable",
+             captures.budgeted,
              "processes were recorded by rangescope 0.2 with a budget for tracing: the windows of "
              "their GPU work are not read");
-  losses.add("unreadable_captures", captures.unreadable,
+  losses.add("unreadable_captures",
+             captures.unreadable,
              "files that could not be opened or are not captures");
   order_ranges(session);
   set_window(launched, session);
@@ -475,14 +525,17 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
   set_span(launched, session);
   if (session.clock.kind.empty())
     session.clock = {"CLOCK_MONOTONIC", launched.start_ns, launched.start_unix_ns, {}};
-  if (folder && options.kernels) read_cpu_files(path, captures.other_ranks, session);
-  if (folder) note_cuda_error(path, session);
+  if (folder && options.kernels)
+    read_cpu_files(path, captures.other_ranks, session);
+  if (folder)
+    note_cuda_error(path, session);
   if (launched.window > 0) {
     losses.add("window_edge", cut_to_window(launched, options.keep_begins, session), kWindowEdge);
     session.windows.front().length_ns = session.end_ns - session.begin_ns;
   }
   losses.move_to(session.losses);
-  if (!folder) return session;
+  if (!folder)
+    return session;
   for (const fs::path& relaunch : relaunches_of(path)) {
     auto results = read(relaunch, options);
     if (results)

@@ -24,7 +24,8 @@ std::string capture() {
 
 std::uint64_t lost(const model::Session& session, std::string_view kind) {
   std::uint64_t count = 0;
-  for (const model::Loss& loss : session.losses) count += loss.kind.id() == kind ? loss.count : 0;
+  for (const model::Loss& loss : session.losses)
+    count += loss.kind.id() == kind ? loss.count : 0;
   return count;
 }
 

@@ -26,7 +26,8 @@ struct Meaning {
   std::size_t function = 0;        ///< wire::Functions::find()
 };
 
-Meaning meaning_of(const model::CpuFrame& frame, const wire::Functions& functions,
+Meaning meaning_of(const model::CpuFrame& frame,
+                   const wire::Functions& functions,
                    model::Session& session) {
   Meaning out;
   std::string_view name = session.strings.view(frame.name);
@@ -35,7 +36,8 @@ Meaning meaning_of(const model::CpuFrame& frame, const wire::Functions& function
     out.calls_module = file.ends_with("torch/nn/modules/module.py");
   } else {
     out.function = functions.find(file.c_str(), std::string(name).c_str());
-    if (!name.ends_with(".forward")) return out;
+    if (!name.ends_with(".forward"))
+      return out;
     name.remove_suffix(std::string_view(".forward").size());
     out.forward_of = session.strings.intern(name.substr(name.rfind('.') + 1));
   }
@@ -55,7 +57,9 @@ struct Chain {
 /// Finds the chain of each stack, and defines its functions and modules in ModuleCalls.
 class ChainBuilder {
  public:
-  ChainBuilder(std::uint32_t max_levels, const wire::Functions& functions, model::Session& session,
+  ChainBuilder(std::uint32_t max_levels,
+               const wire::Functions& functions,
+               model::Session& session,
                ModuleCalls& calls)
       : max_levels_(max_levels), functions_(functions), session_(session), calls_(calls) {}
 
@@ -68,9 +72,11 @@ class ChainBuilder {
     std::vector<Chain> chains(cpu.stacks.size());
     for (std::size_t s = 0; s < cpu.stacks.size(); ++s) {  // parents come first
       const model::CpuStack& stack = cpu.stacks[s];
-      if (stack.parent != kNone) chains[s] = chains[stack.parent];
+      if (stack.parent != kNone)
+        chains[s] = chains[stack.parent];
       const model::CpuFrame& frame = cpu.frames[stack.frame];
-      if (frame.kind == model::FrameKind::kPython) extend(chains[s], frame, meanings[stack.frame]);
+      if (frame.kind == model::FrameKind::kPython)
+        extend(chains[s], frame, meanings[stack.frame]);
     }
     return chains;
   }
@@ -87,10 +93,12 @@ class ChainBuilder {
       chain.calling = false;
       enter(chain, meaning.forward_of, false);
     }
-    if (meaning.function == 0) return;
+    if (meaning.function == 0)
+      return;
     const auto function = function_name(frame, meaning);
     const bool is_recursion = function == chain.function;  // one that calls itself is one call
-    if (function && !is_recursion) enter(chain, *function, true);
+    if (function && !is_recursion)
+      enter(chain, *function, true);
   }
 
   /// Nothing where its steps have names of their own ("prefill|decode step"): samples do not
@@ -104,13 +112,15 @@ class ChainBuilder {
     if (functions_.by_argument(meaning.function, argument, attribute))
       name = name.substr(0, name.find('|'));
     const bool has_steps = name.find('|') != std::string_view::npos;
-    if (has_steps) return std::nullopt;
+    if (has_steps)
+      return std::nullopt;
     return session_.strings.intern(name);
   }
 
   void enter(Chain& chain, model::StringId name, bool is_function) {
     chain.function = is_function ? name : 0;
-    if (chain.levels == max_levels_) return;
+    if (chain.levels == max_levels_)
+      return;
     const auto next_number = static_cast<std::uint32_t>(numbers_.size() + 1);
     const auto [entry, is_new] =
         numbers_.try_emplace({chain.number, name, is_function}, next_number);
@@ -131,13 +141,15 @@ class ChainBuilder {
 
 /// The session's thread; kNone where not even its process is known.
 std::uint32_t thread_of(model::CpuThread& thread, std::int64_t at_ns, model::Session& session) {
-  if (thread.thread != kNone) return thread.thread;
+  if (thread.thread != kNone)
+    return thread.thread;
   std::uint32_t process = kNone;
   for (std::uint32_t p = 0; p < session.processes.size(); ++p)
     if (session.processes[p].pid == thread.pid &&
         (process == kNone || session.processes[p].start_ns <= at_ns))
       process = p;
-  if (process == kNone) return kNone;
+  if (process == kNone)
+    return kNone;
   thread.thread = static_cast<std::uint32_t>(session.threads.size());
   session.threads.push_back({process, thread.tid, thread.name});
   return thread.thread;
@@ -145,7 +157,8 @@ std::uint32_t thread_of(model::CpuThread& thread, std::int64_t at_ns, model::Ses
 
 /// Extends each step to halfway to the next one, by `half_ns` at most, and never beyond one of
 /// `borders`.
-void widen(std::vector<ModuleCalls::Step>& steps, std::int64_t half_ns,
+void widen(std::vector<ModuleCalls::Step>& steps,
+           std::int64_t half_ns,
            std::vector<std::int64_t>& borders) {
   std::sort(borders.begin(), borders.end());
   std::int64_t previous_end = steps.front().start_ns - 2 * half_ns;
@@ -156,10 +169,12 @@ void widen(std::vector<ModuleCalls::Step>& steps, std::int64_t half_ns,
     const auto border_after = std::lower_bound(borders.begin(), borders.end(), end);
     const auto first_above = std::upper_bound(borders.begin(), borders.end(), start);
     start = std::max(start - half_ns, std::midpoint(previous_end, start));
-    if (first_above != borders.begin()) start = std::max(start, *std::prev(first_above));
+    if (first_above != borders.begin())
+      start = std::max(start, *std::prev(first_above));
     previous_end = end;
     end = std::max(start, std::min(end + half_ns, std::midpoint(end, next_start)));
-    if (border_after != borders.end()) end = std::min(end, *border_after);
+    if (border_after != borders.end())
+      end = std::min(end, *border_after);
   }
 }
 
@@ -169,33 +184,39 @@ ModuleCalls::Steps steps_of(const std::vector<Chain>& chains, model::Session& se
   model::CpuProfile& cpu = session.cpu;
   std::vector<std::vector<ModuleCalls::Step>> steps(cpu.threads.size());
   std::vector<bool> has_chain(cpu.threads.size());
-  const auto add = [&](std::uint32_t thread, std::uint32_t stack, std::int64_t start_ns,
-                       std::int64_t end_ns) {
-    const bool is_known = stack != kNone && chains[stack].python && !chains[stack].unread;
-    if (!is_known) return;
-    steps[thread].push_back({start_ns, end_ns, chains[stack].number, kAllLevels});
-    if (chains[stack].number != 0) has_chain[thread] = true;
-  };
+  const auto add =
+      [&](std::uint32_t thread, std::uint32_t stack, std::int64_t start_ns, std::int64_t end_ns) {
+        const bool is_known = stack != kNone && chains[stack].python && !chains[stack].unread;
+        if (!is_known)
+          return;
+        steps[thread].push_back({start_ns, end_ns, chains[stack].number, kAllLevels});
+        if (chains[stack].number != 0)
+          has_chain[thread] = true;
+      };
   for (const model::CpuSample& sample : cpu.samples)
     add(sample.thread, sample.stack, sample.at_ns, sample.at_ns);
   for (const model::CpuWait& wait : cpu.waits)
     add(wait.thread, wait.stack, wait.start_ns, wait.end_ns);
   ModuleCalls::Steps by_thread;
   for (std::uint32_t t = 0; t < steps.size(); ++t) {
-    if (!has_chain[t]) continue;
+    if (!has_chain[t])
+      continue;
     std::ranges::stable_sort(steps[t], {}, &ModuleCalls::Step::start_ns);
     const std::uint32_t thread = thread_of(cpu.threads[t], steps[t].front().start_ns, session);
-    if (thread != kNone) by_thread[thread] = std::move(steps[t]);
+    if (thread != kNone)
+      by_thread[thread] = std::move(steps[t]);
   }
   return by_thread;
 }
 
 void widen_within_ranges(ModuleCalls::Steps& by_thread, const model::Session& session) {
   std::map<std::uint32_t, std::vector<std::int64_t>> borders;
-  for (const auto& [thread, steps] : by_thread) borders[thread] = {session.begin_ns};
+  for (const auto& [thread, steps] : by_thread)
+    borders[thread] = {session.begin_ns};
   for (const model::Range& range : session.ranges) {
     const auto thread_borders = borders.find(range.thread);
-    if (thread_borders == borders.end() || range.kind != model::RangeKind::kPushPop) continue;
+    if (thread_borders == borders.end() || range.kind != model::RangeKind::kPushPop)
+      continue;
     thread_borders->second.push_back(range.start_ns);
     thread_borders->second.push_back(range.end_ns);
   }
@@ -210,12 +231,15 @@ void PythonRegions::take(std::string_view key, std::string_view value) {
     wanted = value != "off";
     levels = std::clamp<std::uint64_t>(base::to_uint(value).value_or(64), 1, 64);
   }
-  if (key == wire::cpu::kFunctionsKey) functions += std::string(value) + "\n";
-  if (key == wire::cpu::kPhasesKey) phases += std::string(value) + (value == "off" ? "" : "\n");
+  if (key == wire::cpu::kFunctionsKey)
+    functions += std::string(value) + "\n";
+  if (key == wire::cpu::kPhasesKey)
+    phases += std::string(value) + (value == "off" ? "" : "\n");
 }
 
 void add_sampled_calls(PythonRegions wanted, model::Session& session) {
-  if (!wanted.wanted || !session.launches.empty()) return;
+  if (!wanted.wanted || !session.launches.empty())
+    return;
   wire::Functions functions;
   functions.choose(wanted.phases.data(), wanted.functions.data());
   ModuleCalls calls;
@@ -226,7 +250,8 @@ void add_sampled_calls(PythonRegions wanted, model::Session& session) {
   const std::size_t ranges_before = session.ranges.size();
   calls.place(std::move(steps), false, session);
   const std::size_t added = session.ranges.size() - ranges_before;
-  if (added == 0) return;
+  if (added == 0)
+    return;
   std::string detail = "Python functions and modules are regions built from CPU samples, one per ";
   detail += base::format_ns(static_cast<double>(session.cpu.interval_ns));
   detail += " of CPU time: their times are estimates, and their calls are not counted.";

@@ -28,7 +28,8 @@ std::vector<T> column(const std::string& raw, std::size_t at, std::size_t items)
   std::vector<T> out(items);
   for (std::size_t i = 0; i < items; ++i) {
     char bytes[sizeof(T)];
-    for (std::size_t b = 0; b < sizeof(T); ++b) bytes[b] = raw[at + b * items + i];
+    for (std::size_t b = 0; b < sizeof(T); ++b)
+      bytes[b] = raw[at + b * items + i];
     std::memcpy(&out[i], bytes, sizeof(T));
   }
   return out;
@@ -54,11 +55,15 @@ model::SampledMetric metric_of(const std::string& name) {
   else if (name.starts_with("nvml__"))
     metric.kind = SampleKind::kMean;
   static constexpr std::pair<std::string_view, std::string_view> kUnits[] = {
-      {"nvml__energy.sum", "J"},        {"nvml__sm_clock.avg", "Hz"},
-      {"nvml__memory_clock.avg", "Hz"}, {"nvml__temperature.avg", "degC"},
-      {"nvml__throttled.avg", "ratio"}, {"nvml__memory_used.max", "byte"}};
+      {"nvml__energy.sum", "J"},
+      {"nvml__sm_clock.avg", "Hz"},
+      {"nvml__memory_clock.avg", "Hz"},
+      {"nvml__temperature.avg", "degC"},
+      {"nvml__throttled.avg", "ratio"},
+      {"nvml__memory_used.max", "byte"}};
   for (const auto& [known, unit] : kUnits)
-    if (name == known) metric.unit = unit;
+    if (name == known)
+      metric.unit = unit;
   return metric;
 }
 
@@ -94,24 +99,32 @@ class Reader {
   }
 
   void describe(const std::string& text) {
-    if (described_) return;
+    if (described_)
+      return;
     described_ = true;
     for (const std::string_view line : base::split(text, '\n')) {
       const auto space = line.find(' ');
-      if (space == std::string_view::npos) continue;
+      if (space == std::string_view::npos)
+        continue;
       const std::string_view key = line.substr(0, space);
       const std::string value(line.substr(space + 1));
-      if (key == "source") stream_.source = value;
-      if (key == "clock") stream_.other_clock = value == "gpu";
-      if (key == "uuid") stream_.uuid = value;
-      if (key == "name") stream_.name = value;
-      if (key == "chip") stream_.chip = value;
+      if (key == "source")
+        stream_.source = value;
+      if (key == "clock")
+        stream_.other_clock = value == "gpu";
+      if (key == "uuid")
+        stream_.uuid = value;
+      if (key == "name")
+        stream_.name = value;
+      if (key == "chip")
+        stream_.chip = value;
       if (key == "interval_ns")
         stream_.interval_ns = std::max<std::int64_t>(base::to_int(value).value_or(0), 0);
       if (key == "metric" && stream_.metrics.size() < format::kMostMetrics)
         stream_.metrics.push_back(metric_of(value));
     }
-    if (!stream_.other_clock) stream_.offset_ns = 0;
+    if (!stream_.other_clock)
+      stream_.offset_ns = 0;
   }
 
   void samples(const std::string& raw, std::size_t items) {
@@ -125,7 +138,8 @@ class Reader {
     std::vector<char> kept(items, 0);
     for (std::size_t i = 0; i < items; ++i) {
       // The first one behind a gap may begin before the last one ended (seen on an H200 at 10 kHz).
-      if (starts[i] < last_ns_ && ends[i] > last_ns_) starts[i] = last_ns_;
+      if (starts[i] < last_ns_ && ends[i] > last_ns_)
+        starts[i] = last_ns_;
       // In order, without overlap, and not absurdly long.
       const bool is_valid = starts[i] >= last_ns_ && ends[i] > starts[i] &&
                             ends[i] - starts[i] < std::int64_t{1} << 50 &&
@@ -154,7 +168,8 @@ class Reader {
 
   void event(const std::string& raw) {
     format::Event event{};
-    if (raw.size() < sizeof event) return;
+    if (raw.size() < sizeof event)
+      return;
     std::memcpy(&event, raw.data(), sizeof event);
     const std::string text = base::printable(raw.substr(sizeof event));
     const std::string device =
@@ -162,22 +177,27 @@ class Reader {
     switch (event.kind) {
       case format::EventKind::kOverflow:
         lose(
-            "samples_overflow", 0,
+            "samples_overflow",
+            0,
             "Samples of " + device + " were lost (" + text + "): sample less often, --sample 1ms.");
         break;
       case format::EventKind::kFailed:
-        lose("sampling_ended", 1,
+        lose("sampling_ended",
+             1,
              "Sampling of " + device + " ended before the program did: " + text + ".");
         break;
       case format::EventKind::kCoarser:
-        lose("samples_merged", event.count,
+        lose("samples_merged",
+             event.count,
              fmt::format(
                  "Samples of {} were merged, {} to one, to keep within the size of the file.",
-                 device, event.count));
+                 device,
+                 event.count));
         break;
       case format::EventKind::kAside:
         if (event.count == 1 && std::exchange(aside_, true) == false)
-          lose("not_sampled", 1,
+          lose("not_sampled",
+               1,
                device +
                    " was not sampled while the program's own counters (--metrics) held it: ranges "
                    "that were " +
@@ -196,7 +216,8 @@ class Reader {
     const auto lead = key == std::string::npos
                           ? std::nullopt
                           : base::to_int(std::string_view(text).substr(key + 8));
-    if (!lead || !stream_.other_clock) return;
+    if (!lead || !stream_.other_clock)
+      return;
     constexpr std::int64_t kSecond_ns = 1'000'000'000;
     if (stream_.offset_ns > *lead || *lead - kSecond_ns > stream_.offset_ns)
       stream_.offset_ns = *lead;
@@ -220,20 +241,25 @@ class Reader {
 
   void finish() {
     if (torn_ > 0)
-      lose("torn_samples", torn_,
-           fmt::format("{}: the last {} bytes are torn or damaged and were cut off.", where_,
-                       torn_));
+      lose("torn_samples",
+           torn_,
+           fmt::format(
+               "{}: the last {} bytes are torn or damaged and were cut off.", where_, torn_));
     if (damaged_ > 0)
-      lose("damaged_samples", damaged_,
-           fmt::format("{}: {} out of order or damaged.", where_,
-                       base::counted(damaged_, "sample")));
+      lose("damaged_samples",
+           damaged_,
+           fmt::format(
+               "{}: {} out of order or damaged.", where_, base::counted(damaged_, "sample")));
     if (described_ && !ended_ && torn_ == 0)
-      lose("sampling_ended", 1,
+      lose("sampling_ended",
+           1,
            "The sampling process of " + base::printable(stream_.name) +
                " ended unexpectedly: the last second may be missing.");
-    if (stream_.start_ns.empty()) return;
+    if (stream_.start_ns.empty())
+      return;
     for (std::uint32_t i = 0; i < session_.devices.size() && !stream_.uuid.empty(); ++i) {
-      if (session_.strings.view(session_.devices[i].uuid) != stream_.uuid) continue;
+      if (session_.strings.view(session_.devices[i].uuid) != stream_.uuid)
+        continue;
       stream_.device = i;
       break;
     }
@@ -252,7 +278,8 @@ class Reader {
 
 }  // namespace
 
-base::Result<void> read_samples(std::span<const std::byte> file, const std::string& where,
+base::Result<void> read_samples(std::span<const std::byte> file,
+                                const std::string& where,
                                 model::Session& session) {
   return Reader(file, where, session).run();
 }

@@ -18,6 +18,7 @@ void read_sample_files(const std::filesystem::path& folder, model::Session& sess
 /// One stream; `where` names it in losses. kBadData where it is none of rangescope's. Damage behind
 /// the head is cut off and counted. Memory: what the samples take, at most 4,000 times the file.
 [[nodiscard]] base::Result<void> read_samples(std::span<const std::byte> file,
-                                              const std::string& where, model::Session& session);
+                                              const std::string& where,
+                                              model::Session& session);
 
 }  // namespace rangescope::read::native

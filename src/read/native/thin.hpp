@@ -57,8 +57,12 @@ class Thinner {
     std::vector<std::int64_t> longest;  ///< a heap, the least on top
   };
 
-  Thinner(model::Session& session, std::uint32_t process, std::size_t listed,
-          const Moments& moments, const std::vector<Counted>* plan, const Pushes& runaways)
+  Thinner(model::Session& session,
+          std::uint32_t process,
+          std::size_t listed,
+          const Moments& moments,
+          const std::vector<Counted>* plan,
+          const Pushes& runaways)
       : session_(session),
         cost_(model::recording_cost(session.processes[process])),
         listed_(listed),
@@ -71,7 +75,9 @@ class Thinner {
   /// What follows is of this thread, which has no range open.
   void begin_thread(std::uint32_t thread);
   /// A push; `above`: the open range of its domain around it, or null.
-  OpenCell enter(const OpenCell* above, std::uint32_t domain, model::StringId name,
+  OpenCell enter(const OpenCell* above,
+                 std::uint32_t domain,
+                 model::StringId name,
                  std::int64_t at);
   /// The pop of it, whose end the session's range has; `whole`: it is known. True where the range
   /// does not stay: it has been taken out of the session, and its attributes.

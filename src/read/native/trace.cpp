@@ -51,12 +51,16 @@ T load(std::span<const std::byte> bytes, std::size_t offset) {
 
 class TraceReader {
  public:
-  TraceReader(std::span<const std::byte> file, const Chunks& chunks, model::Session& session,
+  TraceReader(std::span<const std::byte> file,
+              const Chunks& chunks,
+              model::Session& session,
               Losses& losses)
       : file_(file), chunks_(chunks), session_(session), losses_(losses) {}
 
   /// Lists the ranges of a cell by what an earlier walk has counted; without one, it counts.
-  void thin(const Thinning& how, const Moments& moments, const std::vector<Thinner::Counted>* plan,
+  void thin(const Thinning& how,
+            const Moments& moments,
+            const std::vector<Thinner::Counted>* plan,
             const Thinner::Pushes& runaways) {
     runaways_ = &runaways;
     listed_ = how.listed;
@@ -80,7 +84,8 @@ class TraceReader {
       process.rank = static_cast<std::uint32_t>(header.rank_plus_1 - 1);
     if (header.local_rank_plus_1 > 0 && header.local_rank_plus_1 < kNone)
       process.local_rank = static_cast<std::uint32_t>(header.local_rank_plus_1 - 1);
-    if (header.world_size < kNone) process.world = static_cast<std::uint32_t>(header.world_size);
+    if (header.world_size < kNone)
+      process.world = static_cast<std::uint32_t>(header.world_size);
     constexpr std::uint64_t kMostPs = 100'000'000;  // a pair never takes 100 us: a damaged header
     if (header.range_own_ps <= header.range_pair_ps && header.range_pair_ps <= kMostPs) {
       process.range_own_ns = static_cast<double>(header.range_own_ps) / 1000;
@@ -98,12 +103,15 @@ class TraceReader {
       }
       read_chunk(chunk);
       base::Work::done(chunk.end - chunk.begin);
-      if (release_) release_(file_.subspan(chunk.begin, chunk.end - chunk.begin));
+      if (release_)
+        release_(file_.subspan(chunk.begin, chunk.end - chunk.begin));
     }
     forget_open();
-    if (thinner_) thinner_->finish();
+    if (thinner_)
+      thinner_->finish();
     join_ends();
-    if (plausible(header.end_ns)) last_ns_ = std::max(last_ns_, header.end_ns);
+    if (plausible(header.end_ns))
+      last_ns_ = std::max(last_ns_, header.end_ns);
     session_.processes[process_].end_ns = last_ns_;
     add_losses();
   }
@@ -133,7 +141,8 @@ class TraceReader {
   void forget_open() {
     for (auto& stack : stacks_) {
       for (const Open& open : stack)
-        if (thinner_) thinner_->stays_open(open.cell, open.range);
+        if (thinner_)
+          thinner_->stays_open(open.cell, open.range);
       stack.clear();
     }
   }
@@ -141,7 +150,8 @@ class TraceReader {
   void begin_thread(std::uint32_t tid) {
     forget_open();
     thread_ = index_.threads.of({process_, tid});
-    if (thinner_) thinner_->begin_thread(thread_);
+    if (thinner_)
+      thinner_->begin_thread(thread_);
   }
 
   void read_chunk(const Chunk& chunk) {
@@ -149,13 +159,15 @@ class TraceReader {
     std::size_t offset = chunk.begin;
     while (offset + sizeof(record::RecordHeader) <= chunk.end) {
       const auto head = load<record::RecordHeader>(file_, offset);
-      if (load<std::uint64_t>(file_, offset) == 0) return;
+      if (load<std::uint64_t>(file_, offset) == 0)
+        return;
       const std::size_t bytes = std::size_t{head.words} * 8;
       if (bytes == 0 || offset + bytes > chunk.end) {
         ++damaged_;  // the next record cannot be found
         return;
       }
-      if (!record(head, file_.subspan(offset, bytes))) ++damaged_;
+      if (!record(head, file_.subspan(offset, bytes)))
+        ++damaged_;
       offset += bytes;
     }
   }
@@ -185,9 +197,11 @@ class TraceReader {
   }
 
   bool time(std::span<const std::byte> bytes, std::int64_t& time_ns) {
-    if (bytes.size() < 16) return false;
+    if (bytes.size() < 16)
+      return false;
     time_ns = load<std::int64_t>(bytes, 8);
-    if (!plausible(time_ns)) return false;
+    if (!plausible(time_ns))
+      return false;
     last_ns_ = std::max(last_ns_, time_ns);
     return true;
   }
@@ -195,31 +209,37 @@ class TraceReader {
   // The time of a push or pop. The times of short pushes and pops are relative to it.
   bool edge(std::span<const std::byte> bytes, std::int64_t& time_ns) {
     latest_ns_ = kNoTime;
-    if (!time(bytes, time_ns)) return false;
+    if (!time(bytes, time_ns))
+      return false;
     latest_ns_ = time_ns;
     return true;
   }
 
   // The start of a range that was open when the file was made: it may be hours earlier.
   bool earlier_start(std::span<const std::byte> bytes, std::int64_t& time_ns) const {
-    if (bytes.size() < 16) return false;
+    if (bytes.size() < 16)
+      return false;
     time_ns = load<std::int64_t>(bytes, 8);
     return time_ns > 0 && time_ns <= chunks_.header.monotonic_ns;
   }
 
   bool short_edge(std::uint32_t since, std::int64_t& time_ns) {
-    if (latest_ns_ == kNoTime) return false;
+    if (latest_ns_ == kNoTime)
+      return false;
     latest_ns_ += since;
     time_ns = latest_ns_;
-    if (!plausible(time_ns)) return false;
+    if (!plausible(time_ns))
+      return false;
     last_ns_ = std::max(last_ns_, time_ns);
     return true;
   }
 
   static bool text_of(std::span<const std::byte> bytes, std::string_view& text) {
-    if (bytes.size() < sizeof(record::Text)) return false;
+    if (bytes.size() < sizeof(record::Text))
+      return false;
     const auto length = load<std::uint64_t>(bytes, 8);
-    if (length > bytes.size() - sizeof(record::Text)) return false;
+    if (length > bytes.size() - sizeof(record::Text))
+      return false;
     text = {reinterpret_cast<const char*>(bytes.data()) + sizeof(record::Text),
             static_cast<std::size_t>(length)};
     return true;
@@ -229,7 +249,8 @@ class TraceReader {
     std::string_view text;
     if (!text_of(bytes, text) || head.value == 0 || head.value > strings_.size() + kMaxNewString)
       return false;
-    if (head.value >= strings_.size()) strings_.resize(head.value + 1, 0);
+    if (head.value >= strings_.size())
+      strings_.resize(head.value + 1, 0);
     strings_[head.value] = session_.strings.intern(text);
     return true;
   }
@@ -240,39 +261,47 @@ class TraceReader {
 
   bool domain(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     std::string_view text;
-    if (!text_of(bytes, text) || head.value == 0) return false;
+    if (!text_of(bytes, text) || head.value == 0)
+      return false;
     domains_[head.value] = index_.domain(text);
     return true;
   }
 
   bool domain_of(std::uint32_t id, std::uint32_t& index) const {
     index = 0;
-    if (id == 0) return true;
+    if (id == 0)
+      return true;
     const auto entry = domains_.find(id);
-    if (entry == domains_.end()) return false;
+    if (entry == domains_.end())
+      return false;
     index = entry->second;
     return true;
   }
 
   std::vector<Open>& stack_of(std::uint32_t index) {
-    if (index >= stacks_.size()) stacks_.resize(index + 1);
+    if (index >= stacks_.size())
+      stacks_.resize(index + 1);
     return stacks_[index];
   }
 
   bool begins(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     std::int64_t time_ns = 0;
-    if (!time(bytes, time_ns)) return false;
+    if (!time(bytes, time_ns))
+      return false;
     begin_thread(head.value);
     return true;
   }
 
   // The optional parts of an event, which follow its first `fixed` bytes.
-  bool attributes_of(const record::RecordHeader& head, std::span<const std::byte> bytes,
-                     std::size_t fixed, model::Attributes& attributes,
+  bool attributes_of(const record::RecordHeader& head,
+                     std::span<const std::byte> bytes,
+                     std::size_t fixed,
+                     model::Attributes& attributes,
                      std::uint32_t& domain) const {
     std::size_t next = fixed;
     const auto find_part = [&](std::uint8_t flag, std::size_t size, std::size_t& offset) {
-      if ((head.flags & flag) == 0) return true;
+      if ((head.flags & flag) == 0)
+        return true;
       offset = next;
       next += size;
       return next <= bytes.size();
@@ -283,10 +312,12 @@ class TraceReader {
     const bool is_complete = find_part(record::kHasScope, 8, scope_at) &&
                              find_part(record::kHasColor, 8, color_at) &&
                              find_part(record::kHasPayload, 16, payload_at);
-    if (!is_complete) return false;
+    if (!is_complete)
+      return false;
     if (scope_at != 0) {
       const auto scope = load<record::Scope>(bytes, scope_at);
-      if (!domain_of(scope.domain, domain)) return false;
+      if (!domain_of(scope.domain, domain))
+        return false;
       attributes.category = scope.category;
     }
     if (color_at != 0) {
@@ -295,14 +326,16 @@ class TraceReader {
     }
     if (payload_at != 0) {
       const auto type = load<std::uint32_t>(bytes, payload_at);
-      if (type > static_cast<std::uint32_t>(model::PayloadType::kFloat)) return false;
+      if (type > static_cast<std::uint32_t>(model::PayloadType::kFloat))
+        return false;
       attributes.payload_type = static_cast<model::PayloadType>(type);
       attributes.payload_u64 = load<std::uint64_t>(bytes, payload_at + 8);
     }
     return true;
   }
 
-  bool event(const record::RecordHeader& head, std::span<const std::byte> bytes,
+  bool event(const record::RecordHeader& head,
+             std::span<const std::byte> bytes,
              std::size_t fixed) {
     const bool is_push = head.type == record::Type::kPush;
     const bool began_earlier = is_push && (head.flags & record::kBefore) != 0;
@@ -312,10 +345,12 @@ class TraceReader {
       has_time = earlier_start(bytes, time_ns);
     else
       has_time = is_push ? edge(bytes, time_ns) : time(bytes, time_ns);
-    if (bytes.size() < fixed || !has_time) return false;
+    if (bytes.size() < fixed || !has_time)
+      return false;
     model::Attributes attributes;
     std::uint32_t domain = 0;
-    if (!attributes_of(head, bytes, fixed, attributes, domain)) return false;
+    if (!attributes_of(head, bytes, fixed, attributes, domain))
+      return false;
     if (head.type == record::Type::kMark) {
       session_.marks.push_back(
           {time_ns, name(head.value), thread_, domain, attributes_id(attributes)});
@@ -323,7 +358,8 @@ class TraceReader {
     }
     const std::uint32_t index = begin(time_ns, head.value, head.flags, domain);
     session_.ranges[index].attributes = attributes_id(attributes);
-    if (began_earlier) ++before_;
+    if (began_earlier)
+      ++before_;
     if (head.type == record::Type::kStart) {
       session_.ranges[index].kind = model::RangeKind::kStartEnd;
       started_.push_back({load<std::uint64_t>(bytes, 16), index});
@@ -338,8 +374,8 @@ class TraceReader {
     const model::Range& range = session_.ranges[index];
     OpenCell cell;
     if (thinner_)
-      cell = thinner_->enter(stack.empty() ? nullptr : &stack.back().cell, domain, range.name,
-                             range.start_ns);
+      cell = thinner_->enter(
+          stack.empty() ? nullptr : &stack.back().cell, domain, range.name, range.start_ns);
     stack.push_back({index, cell});
   }
 
@@ -347,24 +383,29 @@ class TraceReader {
   void leave(std::vector<Open>& stack, bool knows_end) {
     const Open open = stack.back();
     stack.pop_back();
-    if (!thinner_) return;
+    if (!thinner_)
+      return;
     OpenCell* const parent = stack.empty() ? nullptr : &stack.back().cell;
     const bool is_removed = thinner_->leave(open.cell, open.range, parent, knows_end);
     const bool are_attributes_removed =
         last_attributes_ != kNone && last_attributes_ >= session_.attributes.size();
-    if (is_removed && are_attributes_removed) last_attributes_ = kNone;
+    if (is_removed && are_attributes_removed)
+      last_attributes_ = kNone;
   }
 
   bool short_push(const record::RecordHeader& head) {
     const auto contents = record::ShortPush::of(head.value);
     std::int64_t time_ns = 0;
-    if (!short_edge(contents.since_ns, time_ns)) return false;
+    if (!short_edge(contents.since_ns, time_ns))
+      return false;
     push(begin(time_ns, contents.name, head.flags, 0), 0);
     return true;
   }
 
   // Adds a range; returns its index.
-  std::uint32_t begin(std::int64_t start_ns, std::uint32_t string, std::uint8_t flags,
+  std::uint32_t begin(std::int64_t start_ns,
+                      std::uint32_t string,
+                      std::uint8_t flags,
                       std::uint32_t domain) {
     model::Range range;
     range.start_ns = start_ns;
@@ -397,10 +438,13 @@ class TraceReader {
     std::uint32_t index = 0;
     const bool is_short = head.type == record::Type::kShortPop;
     const bool has_time = is_short ? short_edge(head.value, time_ns) : edge(bytes, time_ns);
-    if (!has_time) return false;
-    if (!domain_of(is_short ? head.flags : head.value, index)) return false;
+    if (!has_time)
+      return false;
+    if (!domain_of(is_short ? head.flags : head.value, index))
+      return false;
     auto& stack = stack_of(index);
-    if (stack.empty()) return false;  // its push was damaged: pops without push are never written
+    if (stack.empty())
+      return false;  // its push was damaged: pops without push are never written
     model::Range& range = session_.ranges[stack.back().range];
     const bool is_after_start = time_ns >= range.start_ns;
     range.end_ns = is_after_start ? time_ns : range.start_ns;
@@ -410,36 +454,42 @@ class TraceReader {
 
   bool end(std::span<const std::byte> bytes) {
     std::int64_t time_ns = 0;
-    if (bytes.size() < 24 || !time(bytes, time_ns)) return false;
+    if (bytes.size() < 24 || !time(bytes, time_ns))
+      return false;
     ends_.push_back({load<std::uint64_t>(bytes, 16), time_ns, thread_});
     return true;
   }
 
   bool named(const record::RecordHeader& head, std::span<const std::byte> bytes) {
-    if (bytes.size() < sizeof(record::Named)) return false;
+    if (bytes.size() < sizeof(record::Named))
+      return false;
     const auto record = load<record::Named>(bytes, 0);
     if (head.type == record::Type::kThreadName) {
       session_.threads[index_.threads.of({process_, head.value})].name = name(record.string);
       return true;
     }
     std::uint32_t index = 0;
-    if (!domain_of(record.domain, index)) return false;
+    if (!domain_of(record.domain, index))
+      return false;
     session_.categories.push_back({index, process_, head.value, name(record.string)});
     return true;
   }
 
   bool resource(const record::RecordHeader& head, std::span<const std::byte> bytes) {
-    if (bytes.size() < sizeof(record::Resource)) return false;
+    if (bytes.size() < sizeof(record::Resource))
+      return false;
     const auto record = load<record::Resource>(bytes, 0);
     std::uint32_t index = 0;
-    if (!domain_of(record.domain, index)) return false;
+    if (!domain_of(record.domain, index))
+      return false;
     session_.resources.push_back(
         {process_, index, head.value, record.identifier, name(record.string)});
     return true;
   }
 
   bool schema(const record::RecordHeader& head, std::span<const std::byte> bytes) {
-    if (bytes.size() < sizeof(record::Schema)) return false;
+    if (bytes.size() < sizeof(record::Schema))
+      return false;
     const auto entries = load<record::Schema>(bytes, 0).entries;
     if (entries > (bytes.size() - sizeof(record::Schema)) / sizeof(record::SchemaEntry))
       return false;
@@ -448,8 +498,11 @@ class TraceReader {
     for (std::size_t i = 0; i < entries; ++i) {
       const auto entry = load<record::SchemaEntry>(
           bytes, sizeof(record::Schema) + i * sizeof(record::SchemaEntry));
-      if (!is_valid(entry)) return false;
-      layout.push_back({name(entry.string), static_cast<record::Number>(entry.number), entry.bytes,
+      if (!is_valid(entry))
+        return false;
+      layout.push_back({name(entry.string),
+                        static_cast<record::Number>(entry.number),
+                        entry.bytes,
                         entry.offset});
     }
     return true;
@@ -457,12 +510,15 @@ class TraceReader {
 
   static bool is_valid(const record::SchemaEntry& entry) {
     const auto number = static_cast<record::Number>(entry.number);
-    if (number < record::Number::kUnsigned || number > record::Number::kFloat) return false;
-    if (entry.bytes == 4 || entry.bytes == 8) return true;
+    if (number < record::Number::kUnsigned || number > record::Number::kFloat)
+      return false;
+    if (entry.bytes == 4 || entry.bytes == 8)
+      return true;
     return (entry.bytes == 1 || entry.bytes == 2) && number != record::Number::kFloat;
   }
 
-  static model::PayloadField field_of(std::uint32_t range, const Number& number,
+  static model::PayloadField field_of(std::uint32_t range,
+                                      const Number& number,
                                       const std::byte* bytes) {
     model::PayloadField field{range, number.name};
     std::memcpy(&field.bits, bytes, number.bytes);
@@ -485,17 +541,22 @@ class TraceReader {
 
   // Adds each number of a structured payload. False if one is not within it.
   bool payload(const record::RecordHeader& head, std::span<const std::byte> bytes) {
-    if (bytes.size() < sizeof(record::StructuredPayload)) return false;
+    if (bytes.size() < sizeof(record::StructuredPayload))
+      return false;
     const auto record = load<record::StructuredPayload>(bytes, 0);
     std::uint32_t index = 0;
     const auto layout = layouts_.find(head.value);
-    if (record.bytes > bytes.size() - sizeof record || layout == layouts_.end()) return false;
-    if (!domain_of(record.domain, index)) return false;
+    if (record.bytes > bytes.size() - sizeof record || layout == layouts_.end())
+      return false;
+    if (!domain_of(record.domain, index))
+      return false;
     const auto& stack = stack_of(index);
-    if (stack.empty()) return false;
+    if (stack.empty())
+      return false;
     const std::byte* contents = bytes.data() + sizeof record;
     for (const Number& number : layout->second) {
-      if (number.offset > record.bytes || number.bytes > record.bytes - number.offset) return false;
+      if (number.offset > record.bytes || number.bytes > record.bytes - number.offset)
+        return false;
       session_.payload_fields.push_back(
           field_of(stack.back().range, number, contents + number.offset));
     }
@@ -508,8 +569,10 @@ class TraceReader {
   bool gap(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     std::int64_t time_ns = 0;
     std::uint32_t index = 0;
-    if (bytes.size() < sizeof(record::Gap) || !time(bytes, time_ns)) return false;
-    if (!domain_of(head.value, index)) return false;
+    if (bytes.size() < sizeof(record::Gap) || !time(bytes, time_ns))
+      return false;
+    if (!domain_of(head.value, index))
+      return false;
     const auto open = load<record::Gap>(bytes, 0).open;
     auto& stack = stack_of(index);
     while (stack.size() > open) {
@@ -525,11 +588,14 @@ class TraceReader {
   // and joins them in one pass. O(n log n).
   void join_ends() {
     const auto by_id = [](const auto& a, const auto& b) { return a.id < b.id; };
-    if (!std::ranges::is_sorted(started_, by_id)) std::ranges::stable_sort(started_, by_id);
-    if (!std::ranges::is_sorted(ends_, by_id)) std::ranges::stable_sort(ends_, by_id);
+    if (!std::ranges::is_sorted(started_, by_id))
+      std::ranges::stable_sort(started_, by_id);
+    if (!std::ranges::is_sorted(ends_, by_id))
+      std::ranges::stable_sort(ends_, by_id);
     auto start = started_.begin();
     for (const End& end : ends_) {
-      while (start != started_.end() && start->id < end.id) ++start;
+      while (start != started_.end() && start->id < end.id)
+        ++start;
       if (start == started_.end() || start->id != end.id) {
         const bool is_inherited = end.id != 0 && end.id < chunks_.header.first_range_id;
         ++(is_inherited ? inherited_ends_ : unknown_ends_);
@@ -538,22 +604,25 @@ class TraceReader {
       model::Range& range = session_.ranges[start->range];
       ++start;
       range.end_ns = std::max(range.start_ns, end.at_ns);
-      if (end.thread != range.thread) range.end_thread = end.thread;
+      if (end.thread != range.thread)
+        range.end_thread = end.thread;
     }
   }
 
   void add_losses() {
-    losses_.add("truncated_header", chunks_.header_whole ? 0 : 1,
-                "captures that end within their header");
+    losses_.add(
+        "truncated_header", chunks_.header_whole ? 0 : 1, "captures that end within their header");
     losses_.add("torn_tail", chunks_.truncated_bytes, "bytes missing at the end of captures");
     losses_.add("damaged_pages", chunks_.damaged_pages, "damaged 4 KiB pages of captures; skipped");
-    losses_.add("missing_chunks", chunks_.missing,
+    losses_.add("missing_chunks",
+                chunks_.missing,
                 "places where a stretch of a thread's events is missing");
     losses_.add("damaged_records", damaged_, "records that contradict themselves; skipped");
-    losses_.add("unknown_records", unknown_,
-                "records of kinds that this version does not know; skipped");
     losses_.add(
-        "guessed_end", guessed_ends_,
+        "unknown_records", unknown_, "records of kinds that this version does not know; skipped");
+    losses_.add(
+        "guessed_end",
+        guessed_ends_,
         "ranges that ended while events were dropped; they appear to end when recording resumed");
     if (chunks_.header.window != 0) {
       losses_.add("open_before", unknown_ends_ + inherited_ends_, kOpenBefore);
@@ -561,7 +630,8 @@ class TraceReader {
     }
     losses_.add("window_edge", before_, kWindowEdge);
     losses_.add("unknown_end", unknown_ends_, "ends of start/end ranges that never started");
-    losses_.add("inherited_end", inherited_ends_,
+    losses_.add("inherited_end",
+                inherited_ends_,
                 "ends, in a forked child, of ranges that its parent had started");
     add_drops(chunks_.header.dropped, begun_, losses_);
   }
@@ -602,10 +672,15 @@ class TraceReader {
 
 }  // namespace
 
-base::Result<void> read_trace(std::span<const std::byte> file, const std::string& where,
-                              model::Session& session, Losses& losses, const Thinning* thinning) {
+base::Result<void> read_trace(std::span<const std::byte> file,
+                              const std::string& where,
+                              model::Session& session,
+                              Losses& losses,
+                              const Thinning* thinning) {
   if (!is_trace(file)) {
-    return base::fail(base::Code::kBadData, "this is not a native capture", where,
+    return base::fail(base::Code::kBadData,
+                      "this is not a native capture",
+                      where,
                       "Give a file written by rangescope's injected library.");
   }
   record::FileHeader header{};
@@ -614,8 +689,11 @@ base::Result<void> read_trace(std::span<const std::byte> file, const std::string
     return base::fail(
         base::Code::kBadData,
         fmt::format("native-trace {}.{} is not readable here: this rangescope knows {}",
-                    header.major, header.minor, record::kMajor),
-        where + ": offset 8", "Use the rangescope that recorded it, or a newer one.");
+                    header.major,
+                    header.minor,
+                    record::kMajor),
+        where + ": offset 8",
+        "Use the rangescope that recorded it, or a newer one.");
   }
   const Chunks chunks = find_chunks(file, thinning == nullptr ? Release() : thinning->release);
   if (thinning == nullptr) {
@@ -635,8 +713,10 @@ base::Result<void> read_trace(std::span<const std::byte> file, const std::string
     counting.thin(*thinning, moments, nullptr, runaways);
     counting.read();
     counted = counting.take_counted();
-    if (walk == 0) runaways = counting.runaways();
-    if (runaways.empty()) break;
+    if (walk == 0)
+      runaways = counting.runaways();
+    if (runaways.empty())
+      break;
   }
   TraceReader reader(file, chunks, session, losses);
   reader.thin(*thinning, moments, &counted, runaways);
@@ -660,7 +740,8 @@ void order_ranges(model::Session& session) {
   } else if (!ordered) {
     std::vector<std::uint32_t> order(session.ranges.size());
     std::vector<std::uint32_t> place(session.ranges.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    for (std::uint32_t i = 0; i < order.size(); ++i)
+      order[i] = i;
     std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
       return earlier(session.ranges[a], session.ranges[b]);
     });
@@ -671,8 +752,10 @@ void order_ranges(model::Session& session) {
       ranges.push_back(session.ranges[order[i]]);
     }
     session.ranges = std::move(ranges);
-    for (model::PayloadField& field : session.payload_fields) field.range = place[field.range];
-    for (model::Unlisted& unlisted : session.unlisted) unlisted.range = place[unlisted.range];
+    for (model::PayloadField& field : session.payload_fields)
+      field.range = place[field.range];
+    for (model::Unlisted& unlisted : session.unlisted)
+      unlisted.range = place[unlisted.range];
     for (model::UnlistedInside& inside : session.unlisted_inside)
       inside.range = place[inside.range];
   }

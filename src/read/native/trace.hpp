@@ -31,8 +31,10 @@ struct Thinning {
 /// capture, or one of a newer major version. The process's index is session.processes.size() before
 /// the call.
 [[nodiscard]] base::Result<void> read_trace(std::span<const std::byte> file,
-                                            const std::string& where, model::Session& session,
-                                            Losses& losses, const Thinning* thinning = nullptr);
+                                            const std::string& where,
+                                            model::Session& session,
+                                            Losses& losses,
+                                            const Thinning* thinning = nullptr);
 
 /// Within a thread, ranges must be in the order in which they were pushed; a tid that the system
 /// gave out twice can break it. Sorts by start time only when that is so.

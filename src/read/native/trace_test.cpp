@@ -47,7 +47,9 @@ class Capture {
   }
   FileHeader& header() { return *reinterpret_cast<FileHeader*>(bytes_.data()); }
 
-  Capture& chunk(std::uint32_t stream, std::uint32_t sequence, std::uint32_t tid,
+  Capture& chunk(std::uint32_t stream,
+                 std::uint32_t sequence,
+                 std::uint32_t tid,
                  std::size_t bytes = 4096) {
     pad();
     const ChunkHeader header{wire::native::kChunkMagic, stream, sequence, tid, bytes, {}};
@@ -67,7 +69,9 @@ class Capture {
   Capture& domain(std::uint32_t id, const std::string& text) {
     return record(Type::kDomain, id, word(text.size()) + text);
   }
-  Capture& push(std::uint32_t name, std::int64_t at, std::string more = {},
+  Capture& push(std::uint32_t name,
+                std::int64_t at,
+                std::string more = {},
                 std::uint8_t flags = 0) {
     return record(Type::kPush, name, time(at) + more, flags);
   }
@@ -101,7 +105,8 @@ class Capture {
 
  private:
   void pad() {
-    if (chunk_ == 0) return;
+    if (chunk_ == 0)
+      return;
     const auto size = reinterpret_cast<const ChunkHeader*>(bytes_.data() + chunk_)->bytes;
     bytes_.resize(chunk_ + size);
     chunk_ = 0;
@@ -128,7 +133,8 @@ std::string show(const std::string& bytes) {
       text += ">" + std::to_string(session.threads[r.end_thread].tid);
     if (r.domain != 0)
       text += " @" + std::string(session.strings.view(session.domains[r.domain].name));
-    if (r.kind == model::RangeKind::kStartEnd) text += " start/end";
+    if (r.kind == model::RangeKind::kStartEnd)
+      text += " start/end";
     text += "\n";
   }
   for (const model::Loss& l : session.losses)
@@ -260,7 +266,9 @@ TEST(Trace, AGapClosesWhatEndedInIt) {
 }
 
 // Layouts of structured payloads and payloads themselves, whole and damaged.
-std::string entry(std::uint32_t name, std::uint8_t number, std::uint8_t bytes,
+std::string entry(std::uint32_t name,
+                  std::uint8_t number,
+                  std::uint8_t bytes,
                   std::uint64_t offset) {
   return Capture::word(name | std::uint64_t{number} << 32 | std::uint64_t{bytes} << 40) +
          Capture::word(offset);
@@ -269,9 +277,11 @@ std::string entry(std::uint32_t name, std::uint8_t number, std::uint8_t bytes,
 std::string fields(const std::string& layout, const std::string& payload, bool open = true) {
   Capture c;
   c.chunk(0, 0, 7).string(1, "A").string(2, "size").record(Type::kSchema, 5, layout);
-  if (open) c.push(1, 10);
+  if (open)
+    c.push(1, 10);
   c.record(Type::kPayload, 5, payload);
-  if (open) c.pop(20);
+  if (open)
+    c.pop(20);
   model::Session session;
   Losses losses;
   EXPECT_TRUE(read_trace(std::as_bytes(std::span(c.bytes())), "x", session, losses));
@@ -281,7 +291,8 @@ std::string fields(const std::string& layout, const std::string& payload, bool o
     text += std::string(session.strings.view(session.ranges.at(f.range).name)) + "." +
             std::string(session.strings.view(f.name)) + "=" +
             std::to_string(static_cast<std::int64_t>(f.bits)) + " ";
-  for (const model::Loss& loss : session.losses) text += "! " + std::string(loss.kind.id()) + " ";
+  for (const model::Loss& loss : session.losses)
+    text += "! " + std::string(loss.kind.id()) + " ";
   return text;
 }
 
@@ -309,11 +320,14 @@ TEST(Trace, DamagedStructuredPayloadsAreCountedAndNotRead) {
   EXPECT_EQ(fields(one, ""), damaged);
   EXPECT_EQ(fields(Capture::word(1) + entry(2, 1, 8, 1), data), damaged);  // beyond the payload
   EXPECT_EQ(fields(Capture::word(1) + entry(2, 1, 8, ~std::uint64_t{0}), data), damaged);
-  for (const std::string& layout :
-       {Capture::word(2) + entry(2, 1, 8, 0), Capture::word(~std::uint64_t{0}) + entry(2, 1, 8, 0),
-        std::string(), Capture::word(1) + entry(2, 0, 8, 0), Capture::word(1) + entry(2, 9, 8, 0),
-        Capture::word(1) + entry(2, 1, 3, 0), Capture::word(1) + entry(2, 3, 2, 0),
-        Capture::word(1) + entry(2, 1, 0, 0)})
+  for (const std::string& layout : {Capture::word(2) + entry(2, 1, 8, 0),
+                                    Capture::word(~std::uint64_t{0}) + entry(2, 1, 8, 0),
+                                    std::string(),
+                                    Capture::word(1) + entry(2, 0, 8, 0),
+                                    Capture::word(1) + entry(2, 9, 8, 0),
+                                    Capture::word(1) + entry(2, 1, 3, 0),
+                                    Capture::word(1) + entry(2, 3, 2, 0),
+                                    Capture::word(1) + entry(2, 1, 0, 0)})
     EXPECT_TRUE(fields(layout, data).starts_with(damaged)) << fields(layout, data);
   EXPECT_EQ(fields(Capture::word(1) + entry(9, 1, 8, 0), data),
             "A.=7 ");  // a name that was never defined
@@ -325,7 +339,8 @@ TEST(Trace, AttributesAndPayloads) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, 8);
   c.chunk(0, 0, 7).string(1, "A");
-  c.push(1, 10,
+  c.push(1,
+         10,
          Capture::pair(0, 9) + Capture::word(0xff112233) + Capture::word(3) + Capture::word(bits),
          kHasScope | kHasColor | kHasPayload);
   model::Session session;
@@ -472,7 +487,8 @@ TEST(Trace, TruncatedAtTwoHundredPlaces) {
     if (i == 200) {
       EXPECT_EQ(session.ranges.size(), all.ranges.size());
     }
-    for (const model::Range& r : session.ranges) EXPECT_LT(r.thread, session.threads.size());
+    for (const model::Range& r : session.ranges)
+      EXPECT_LT(r.thread, session.threads.size());
   }
 }
 
@@ -488,7 +504,8 @@ TEST(Trace, RandomlyDamaged) {
       bytes[8 + random() % (bytes.size() - 8)] ^= static_cast<char>(1u << random() % 8);
     model::Session session;
     Losses losses;
-    if (!read_trace(std::as_bytes(std::span(bytes)), "x", session, losses)) continue;
+    if (!read_trace(std::as_bytes(std::span(bytes)), "x", session, losses))
+      continue;
     order_ranges(session);
     for (const model::Range& r : session.ranges) {
       ASSERT_LT(r.thread, session.threads.size());

@@ -18,14 +18,16 @@ using Json = nlohmann::json;
 constexpr std::size_t kDeepest = 256;
 
 const Json* member(const Json& of, const char* key) {
-  if (!of.is_object()) return nullptr;
+  if (!of.is_object())
+    return nullptr;
   const auto found = of.find(key);
   return found == of.end() ? nullptr : &*found;
 }
 
 std::optional<double> number(const Json* metrics, const char* key) {
   const Json* value = metrics == nullptr ? nullptr : member(*metrics, key);
-  if (value == nullptr || !value->is_number()) return std::nullopt;
+  if (value == nullptr || !value->is_number())
+    return std::nullopt;
   const auto out = value->get<double>();
   return out >= 0 && out < 9e15 ? std::optional(out) : std::nullopt;
 }
@@ -48,17 +50,21 @@ class TreeReader {
                     *metrics);
     const bool root = path_.empty() && !rooted_;
     rooted_ = true;
-    if (!root) open(id, number(metrics, "cpu_time (ns)"));
+    if (!root)
+      open(id, number(metrics, "cpu_time (ns)"));
     if (const Json* children = member(frame, "children");
         children != nullptr && children->is_array())
-      for (const Json& child : *children) walk(child);
-    if (!root) path_.pop_back();
+      for (const Json& child : *children)
+        walk(child);
+    if (!root)
+      path_.pop_back();
   }
 
   void device(std::string_view type, const Json& described) {
     for (const auto& [ordinal, values] : described.items()) {
       const auto number_of = base::to_uint(ordinal);
-      if (!number_of || *number_of > 4096) continue;
+      if (!number_of || *number_of > 4096)
+        continue;
       model::Device& out = s_.devices.emplace_back();
       out.ordinal = static_cast<std::uint32_t>(*number_of);
       const Json* arch = member(values, "arch");
@@ -86,7 +92,8 @@ class TreeReader {
     }
     const bool fresh = s_.summary.paths.emplace(place.joined, place.names).second;
     path_.push_back(std::move(place));
-    if (!fresh) return;
+    if (!fresh)
+      return;
     model::RangeSummary& range = s_.summary.ranges.emplace_back();
     range.name = path_.back().joined;
     range.occurrences = -1;
@@ -107,7 +114,8 @@ class TreeReader {
     s_.summary.kernels.push_back(row);
     row.in_range = true;
     row.outside = path_.empty();
-    if (row.outside) s_.summary.kernels.push_back(row);
+    if (row.outside)
+      s_.summary.kernels.push_back(row);
     for (const Place& place : path_) {
       row.range = place.joined;
       s_.summary.kernels.push_back(row);
@@ -125,7 +133,9 @@ class TreeReader {
 base::Result<model::Session> read_text(std::string_view text, const std::string& name) {
   const Json document = Json::parse(text, nullptr, false);
   if (document.is_discarded())
-    return base::fail(base::Code::kBadData, "this JSON cannot be read", name,
+    return base::fail(base::Code::kBadData,
+                      "this JSON cannot be read",
+                      name,
                       "Check that the file was copied whole.");
   model::Session session;
   TreeReader reader(session);
@@ -135,12 +145,14 @@ base::Result<model::Session> read_text(std::string_view text, const std::string&
         reader.walk(part);
       } else if (part.is_object()) {
         for (const auto& [type, devices] : part.items())
-          if (devices.is_object()) reader.device(type, devices);
+          if (devices.is_object())
+            reader.device(type, devices);
       }
     }
   }
   if (session.summary.kernels.empty())
-    return base::fail(base::Code::kBadData, "a profile of Proton without kernels that have a time",
+    return base::fail(base::Code::kBadData,
+                      "a profile of Proton without kernels that have a time",
                       name,
                       "Give what proton.finalize() wrote, of a session with the metric time.");
   if (reader.bad() > 0)

@@ -9,7 +9,8 @@ namespace rangescope::read::proton {
 namespace proton_test {
 
 std::string show(const base::Result<model::Session>& session) {
-  if (!session) return session.error().what + '\n';
+  if (!session)
+    return session.error().what + '\n';
   const model::Session& s = *session;
   const auto text = [&](model::StringId id) { return std::string(s.strings.view(id)); };
   std::string out;
@@ -58,7 +59,8 @@ TEST(Proton, HostileTrees) {
           "x")),
       "s depth 1\nrun: k x1 5\noutside: k x1 5\nloss bad_rows 4\n");
   std::string deep = kernel;
-  for (int i = 0; i < 5000; ++i) deep = R"({"frame":{"name":"d"},"children":[)" + deep + "]}";
+  for (int i = 0; i < 5000; ++i)
+    deep = R"({"frame":{"name":"d"},"children":[)" + deep + "]}";
   EXPECT_EQ(show(read_text(root(kernel + ',' + deep), "x")).substr(0, 8), "d depth ");
   EXPECT_EQ(show(read_text(root(""), "x")),
             "a profile of Proton without kernels that have a time\n");

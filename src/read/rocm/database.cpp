@@ -43,7 +43,8 @@ std::vector<Query> queries_of(std::string_view tool) {
 class Columns {
  public:
   explicit Columns(const base::Statement& statement) : s_(statement) {
-    for (int i = 0; i < s_.columns(); ++i) at_.emplace(s_.column_name(i), i);
+    for (int i = 0; i < s_.columns(); ++i)
+      at_.emplace(s_.column_name(i), i);
   }
   [[nodiscard]] std::string_view text(const std::string& name) const {
     const auto found = at_.find(name);
@@ -52,7 +53,8 @@ class Columns {
   }
   [[nodiscard]] std::optional<std::int64_t> number(const std::string& name) const {
     const auto found = at_.find(name);
-    if (found == at_.end() || !s_.is_number(found->second)) return std::nullopt;
+    if (found == at_.end() || !s_.is_number(found->second))
+      return std::nullopt;
     const std::int64_t value = s_.integer(found->second);
     return value >= 0 && value < (std::int64_t{1} << 62) ? std::optional(value) : std::nullopt;
   }
@@ -76,18 +78,22 @@ base::Result<std::int64_t> count_rows(const base::Database& database, const std:
 
 class Rows {
  public:
-  base::Result<void> read(const base::Database& database, const Query& query,
+  base::Result<void> read(const base::Database& database,
+                          const Query& query,
                           const std::string& uuid) {
     const std::string table = base::replace_all(query.needs, "$", uuid);
-    if (!database.has_table(table)) return {};
+    if (!database.has_table(table))
+      return {};
     std::string sql(query.sql);
-    if (!uuid.empty()) sql = base::replace_all(sql, "$\"", uuid + '"');
+    if (!uuid.empty())
+      sql = base::replace_all(sql, "$\"", uuid + '"');
     auto statement = TRY(database.prepare(base::replace_all(sql, "$\"", "\"")));
     const Columns columns(statement);
     const std::int64_t events_in_table = TRY(count_rows(database, table));
     for (std::int64_t events = 0;; ++events) {
       const bool has_event = TRY(statement.step());
-      if (!has_event) return {};
+      if (!has_event)
+        return {};
       if (events == events_in_table)
         return base::fail(base::Code::kBadData,
                           "identifiers of the tables that belong to it are not unique");
@@ -101,8 +107,10 @@ class Rows {
  private:
   void add(const Columns& row, std::string_view category) {
     const auto start = row.number("start"), end = row.number("end");
-    if (!start || !end) return builder_.bad();
-    if (*end < *start) return builder_.bad_length();
+    if (!start || !end)
+      return builder_.bad();
+    if (*end < *start)
+      return builder_.bad_length();
     kineto::Event event;
     event.phase = 'X';
     event.category = category;
@@ -129,16 +137,19 @@ class Rows {
       classify_call(type, arguments, event);
     else if (category == "kernel")
       classify_work(type, event);
-    if (event.category == "kernel") event.name = kernel_name(event.name);
+    if (event.category == "kernel")
+      event.name = kernel_name(event.name);
     if (event.category == "gpu_memcpy") {
-      if (is_fill(event.name)) event.category = "gpu_memset";
+      if (is_fill(event.name))
+        event.category = "gpu_memset";
       if (const auto bytes = copied_bytes(arguments); !event.bytes && bytes > 0)
         event.bytes = bytes;
     }
     builder_.add(event);
   }
 
-  static void classify_call(std::string_view type, std::string_view arguments,
+  static void classify_call(std::string_view type,
+                            std::string_view arguments,
                             kineto::Event& event) {
     const bool is_own_work =
         event.name.find("::") != std::string_view::npos || event.name == "hcc_activity_callback";
@@ -158,7 +169,8 @@ class Rows {
 
   /// Tables of operations name a kernel, or the type of other work.
   static void classify_work(std::string_view type, kineto::Event& event) {
-    if (type.empty() || type == "KernelExecution") return;
+    if (type.empty() || type == "KernelExecution")
+      return;
     event.name = type;
     if (is_fill(type))
       event.category = "gpu_memset";
@@ -191,7 +203,8 @@ std::optional<Tool> tool_of(const base::Database& database) {
     return Tool{"rocmProfileData", {}};
   for (const char* table : {"OPS", "HIP", "COPY"})
     for (const std::string& column : database.columns(table))
-      if (column == "BeginNs") return Tool{"rocprof", {}};
+      if (column == "BeginNs")
+        return Tool{"rocprof", {}};
   return std::nullopt;
 }
 
@@ -206,8 +219,8 @@ base::Result<model::Session> read_database(const std::filesystem::path& path) {
   const auto database = TRY(base::Database::open_readonly(path));
   const auto tool = tool_of(database);
   if (!tool)
-    return base::fail(base::Code::kBadData, "a database without the tables of rocprof",
-                      path.string());
+    return base::fail(
+        base::Code::kBadData, "a database without the tables of rocprof", path.string());
   Rows rows;
   std::vector<std::string> damage;
   for (const Query& query : queries_of(tool->name))
@@ -218,7 +231,9 @@ base::Result<model::Session> read_database(const std::filesystem::path& path) {
     if (damage.empty())
       message = "a database of " + std::string(tool->name) + " without kernels, copies and calls";
     return base::fail(
-        base::Code::kBadData, message, path.string(),
+        base::Code::kBadData,
+        message,
+        path.string(),
         "Record with rocprofv3 --runtime-trace, or rocprof --hip-trace --roctx-trace.");
   }
   model::Session session = rows.finish();

@@ -10,7 +10,8 @@ static bool sniff(std::span<const std::byte> head, const std::filesystem::path& 
 }
 
 static base::Result<model::Session> read(const std::filesystem::path& path, const Options&) {
-  if (is_database(path)) return read_database(path);
+  if (is_database(path))
+    return read_database(path);
   auto text = TRY(base::read_file(path));
   return read_text(text, path.string());
 }

@@ -16,7 +16,8 @@ namespace rocm_test {
 const std::string kGolden = std::string(base::source_dir) + "/tests/golden/rocm/";
 
 std::string show(const base::Result<model::Session>& session) {
-  if (!session) return session.error().what + '\n';
+  if (!session)
+    return session.error().what + '\n';
   const model::Session& s = *session;
   const auto text = [&](model::StringId id) { return std::string(s.strings.view(id)); };
   const auto where = [&](const auto& work) {
@@ -47,7 +48,8 @@ std::string show(const base::Result<model::Session>& session) {
   for (const model::Copy& copy : s.copies)
     out += "copy " + std::to_string(static_cast<int>(copy.kind)) + ' ' +
            std::to_string(copy.bytes) + " B" + span(copy) + where(copy);
-  for (const model::Memset& set : s.memsets) out += "set" + span(set) + where(set);
+  for (const model::Memset& set : s.memsets)
+    out += "set" + span(set) + where(set);
   for (const model::KernelSummary& row : s.summary.kernels)
     out += "kernels " + text(row.name) + " x" + std::to_string(row.calls) + ' ' +
            std::to_string(std::llround(row.total_ns)) + '\n';

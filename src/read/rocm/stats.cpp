@@ -21,25 +21,34 @@
 namespace rangescope::read::rocm {
 namespace {
 
-constexpr std::string_view kColumns[] = {"Name",       "Calls", "TotalDurationNs", "AverageNs",
-                                         "Percentage", "MinNs", "MaxNs",           "StdDev"};
+constexpr std::string_view kColumns[] = {
+    "Name", "Calls", "TotalDurationNs", "AverageNs", "Percentage", "MinNs", "MaxNs", "StdDev"};
 constexpr std::size_t kLeast = 5;
 
 enum class Kind { kKernel, kCopy, kCall, kRange, kNothing };
 
 Kind kind_of(std::string_view name, std::string_view file) {
-  constexpr std::pair<std::string_view, Kind> kFiles[] = {
-      {"domain_stats", Kind::kNothing}, {"marker", Kind::kRange},    {"roctx", Kind::kRange},
-      {"kernel_stats", Kind::kKernel},  {"copy_stats", Kind::kCopy}, {"hip_stats", Kind::kCall},
-      {"hsa_stats", Kind::kCall},       {"api_stats", Kind::kCall}};
+  constexpr std::pair<std::string_view, Kind> kFiles[] = {{"domain_stats", Kind::kNothing},
+                                                          {"marker", Kind::kRange},
+                                                          {"roctx", Kind::kRange},
+                                                          {"kernel_stats", Kind::kKernel},
+                                                          {"copy_stats", Kind::kCopy},
+                                                          {"hip_stats", Kind::kCall},
+                                                          {"hsa_stats", Kind::kCall},
+                                                          {"api_stats", Kind::kCall}};
   for (const auto& [word, kind] : kFiles)
-    if (file.find(word) != std::string_view::npos) return kind;
-  constexpr std::pair<std::string_view, Kind> kNames[] = {
-      {"CopyHostTo", Kind::kCopy}, {"CopyDeviceTo", Kind::kCopy}, {"MEMORY_COPY_", Kind::kCopy},
-      {"FillBuffer", Kind::kCopy}, {"__hip", Kind::kCall},        {"hip", Kind::kCall},
-      {"hsa_", Kind::kCall}};
+    if (file.find(word) != std::string_view::npos)
+      return kind;
+  constexpr std::pair<std::string_view, Kind> kNames[] = {{"CopyHostTo", Kind::kCopy},
+                                                          {"CopyDeviceTo", Kind::kCopy},
+                                                          {"MEMORY_COPY_", Kind::kCopy},
+                                                          {"FillBuffer", Kind::kCopy},
+                                                          {"__hip", Kind::kCall},
+                                                          {"hip", Kind::kCall},
+                                                          {"hsa_", Kind::kCall}};
   for (const auto& [begin, kind] : kNames)
-    if (name.starts_with(begin)) return kind;
+    if (name.starts_with(begin))
+      return kind;
   return Kind::kKernel;
 }
 
@@ -48,7 +57,8 @@ std::optional<std::vector<double>> numbers(const Row& row) {
   std::vector<double> out;
   for (std::size_t i = 1; i < row.cells.size(); ++i) {
     const auto value = base::to_double(base::trim(row.cells[i]));
-    if (!value || !(*value >= 0) || *value > 9e15) return std::nullopt;
+    if (!value || !(*value >= 0) || *value > 9e15)
+      return std::nullopt;
     out.push_back(*value);
   }
   return out;
@@ -58,7 +68,8 @@ void add(std::string_view name, const std::vector<double>& row, Kind kind, model
   const auto calls = std::llround(row[0]);
   model::SummarySpread spread;
   spread.mean = row[2];
-  if (row.size() > kLeast) spread.min = row[4], spread.max = row[5];
+  if (row.size() > kLeast)
+    spread.min = row[4], spread.max = row[5];
   switch (kind) {
     case Kind::kKernel: {
       model::KernelSummary& out = s.summary.kernels.emplace_back();
@@ -69,7 +80,10 @@ void add(std::string_view name, const std::vector<double>& row, Kind kind, model
       break;
     }
     case Kind::kCopy:
-      s.summary.copies.push_back({copy_kind(name), is_fill(name), calls, row[1],
+      s.summary.copies.push_back({copy_kind(name),
+                                  is_fill(name),
+                                  calls,
+                                  row[1],
                                   std::numeric_limits<double>::quiet_NaN()});
       break;
     case Kind::kCall: s.summary.calls.push_back({s.strings.intern(name), calls, row[1]}); break;
@@ -109,7 +123,8 @@ base::Result<model::Session> read_stats(std::string_view text, const std::string
       columns = row.cells.size();
       continue;
     }
-    if (base::trim(row.text).empty()) continue;
+    if (base::trim(row.text).empty())
+      continue;
     const auto values = row.cells.size() == columns ? numbers(row) : std::nullopt;
     if (values)
       add(row.cells[0], *values, kind_of(row.cells[0], file), session);
@@ -118,7 +133,8 @@ base::Result<model::Session> read_stats(std::string_view text, const std::string
   }
   if (session.summary.empty())
     return base::fail(base::Code::kBadData,
-                      "a table of rocprof without rows of kernels, copies, calls or ranges", name,
+                      "a table of rocprof without rows of kernels, copies, calls or ranges",
+                      name,
                       "Give kernel_stats, hip_stats or the trace itself (--output-format rocpd).");
   if (bad > 0)
     session.losses.push_back({"bad_rows", bad, "rows that do not fit their header were left out"});

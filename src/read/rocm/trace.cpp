@@ -50,8 +50,10 @@ const Json* member(const Json& of, const char* key) {
 
 std::string text(const Json& of, const char* key) {
   const Json* value = of.is_object() ? member(of, key) : nullptr;
-  if (value == nullptr) return {};
-  if (value->is_string()) return value->get<std::string>();
+  if (value == nullptr)
+    return {};
+  if (value->is_string())
+    return value->get<std::string>();
   return value->is_number() ? value->dump() : std::string();
 }
 
@@ -77,7 +79,8 @@ class TraceReader {
  public:
   void take(std::string_view json) {
     const Json event = Json::parse(json, nullptr, false);
-    if (!event.is_object()) return builder_.bad();
+    if (!event.is_object())
+      return builder_.bad();
     const std::string phase = text(event, "ph");
     const Json* arguments = member(event, "args");
     static const Json kNothing = Json::object();
@@ -90,7 +93,8 @@ class TraceReader {
     } else if (phase == "s" || phase == "t") {
       const auto id = number(event, "id"), thread = number(event, "tid"), ts = number(event, "ts");
       const auto lane = number(event, "pid");
-      if (id && thread && ts && lane) arrows_.push_back({*id, *lane, *thread, *ts, phase == "s"});
+      if (id && thread && ts && lane)
+        arrows_.push_back({*id, *lane, *thread, *ts, phase == "s"});
     }
   }
 
@@ -98,15 +102,19 @@ class TraceReader {
     link();
     std::optional<std::uint32_t> only;
     for (const Held& held : held_)
-      if (!only) only = held.event.pid;
+      if (!only)
+        only = held.event.pid;
     for (Held& held : held_) {
       kineto::Event& event = held.event;
       event.category = held.category;
       event.name = held.category == "kernel" ? kernel_name(held.name) : held.name;
-      if (!event.pid) event.pid = only.value_or(0);
+      if (!event.pid)
+        event.pid = only.value_or(0);
       if (held.category == "gpu_memcpy") {
-        if (is_fill(held.name)) event.category = "gpu_memset";
-        if (const auto bytes = copied_bytes(held.arguments); bytes > 0) event.bytes = bytes;
+        if (is_fill(held.name))
+          event.category = "gpu_memset";
+        if (const auto bytes = copied_bytes(held.arguments); bytes > 0)
+          event.bytes = bytes;
       }
       builder_.add(event);
     }
@@ -125,8 +133,10 @@ class TraceReader {
     Held held;
     const auto lane = number(event, "pid"), thread = number(event, "tid");
     const auto start = number(args, "BeginNs"), end = number(args, "EndNs");
-    if (!lane || !thread || !start || !end) return builder_.bad();
-    if (*end < *start) return builder_.bad_length();
+    if (!lane || !thread || !start || !end)
+      return builder_.bad();
+    if (*end < *start)
+      return builder_.bad_length();
     const std::string& lane_name = lanes_[*lane];
     const auto known = std::find_if(std::begin(kLanes), std::end(kLanes), [&](const Lane& each) {
       return lane_name.starts_with(each.name);
@@ -147,7 +157,8 @@ class TraceReader {
     out.device = small(args, "dev-id");
     out.stream = small(args, args.contains("queue-id") ? "queue-id" : "stream-id");
     out.pid = small(args, "proc-id");
-    if (!out.pid && number(args, "pid") != lane) out.pid = small(args, "pid");
+    if (!out.pid && number(args, "pid") != lane)
+      out.pid = small(args, "pid");
     held_.push_back(std::move(held));
   }
 
@@ -155,23 +166,28 @@ class TraceReader {
   void link() {
     std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, Held*>
         begins;  // lane, thread, ts
-    for (Held& held : held_) begins.emplace(std::tuple(held.lane, held.thread, held.ts), &held);
+    for (Held& held : held_)
+      begins.emplace(std::tuple(held.lane, held.thread, held.ts), &held);
     std::map<std::int64_t, Held*> calls;
     std::uint32_t next = 0;
     for (const Arrow& arrow : arrows_) {
-      if (!arrow.from_call) continue;
+      if (!arrow.from_call)
+        continue;
       auto at = begins.upper_bound({arrow.lane, arrow.thread, arrow.ts});
-      if (at == begins.begin()) continue;
+      if (at == begins.begin())
+        continue;
       Held& call = *std::prev(at)->second;
       if (call.lane != arrow.lane || call.thread != arrow.thread || call.ts_end < arrow.ts)
         continue;
-      if (!call.event.correlation) call.event.correlation = ++next;
+      if (!call.event.correlation)
+        call.event.correlation = ++next;
       calls[arrow.id] = &call;
     }
     for (const Arrow& arrow : arrows_) {
       const auto call = calls.find(arrow.id);
       const auto work = begins.find({arrow.lane, arrow.thread, arrow.ts});
-      if (arrow.from_call || call == calls.end() || work == begins.end()) continue;
+      if (arrow.from_call || call == calls.end() || work == begins.end())
+        continue;
       work->second->event.correlation = call->second->event.correlation;
       work->second->arguments = call->second->arguments;
     }
@@ -195,13 +211,15 @@ base::Result<model::Session> read_trace(std::string_view json, const std::string
   TraceReader reader;
   kineto::Splitter splitter = kineto::Splitter::of(json);
   for (kineto::Piece piece; splitter.next(piece);)
-    if (piece.key.empty() && piece.text != "{}") reader.take(piece.text);
+    if (piece.key.empty() && piece.text != "{}")
+      reader.take(piece.text);
   const std::string place = name + ": byte " + std::to_string(splitter.offset());
   if (reader.empty())
     return base::fail(base::Code::kBadData,
                       splitter.broken().empty() ? "a trace of rocprof without events"
                                                 : "this JSON cannot be read: " + splitter.broken(),
-                      place, "Record with rocprof --hip-trace --roctx-trace, or with rocprofv3.");
+                      place,
+                      "Record with rocprof --hip-trace --roctx-trace, or with rocprofv3.");
   model::Session session = reader.finish();
   if (!splitter.broken().empty())
     session.losses.push_back({"torn_tail", 1, splitter.early_end() + ": " + place});

@@ -42,7 +42,8 @@ class Replay {
     begin_ns_ = trace_.events.empty() ? 0 : trace_.events.front().time_ns;
     find_beginning();
     add_older();
-    for (const Event& event : trace_.events) apply(event);
+    for (const Event& event : trace_.events)
+      apply(event);
     finish();
   }
 
@@ -70,7 +71,8 @@ class Replay {
     }
     for (const std::uint64_t address : requested)
       used_[address].bytes = block_bytes(address, used_[address].bytes);
-    for (const auto& [address, segment] : segments_) reserved_ += segment.bytes;
+    for (const auto& [address, segment] : segments_)
+      reserved_ += segment.bytes;
   }
 
   /// An expandable segment grows in place: its beginning is a shorter one.
@@ -81,9 +83,11 @@ class Replay {
       return;
     }
     const auto segment = segment_around(event.address);
-    if (segment == segments_.end() || !segment->second.expandable) return;
+    if (segment == segments_.end() || !segment->second.expandable)
+      return;
     segment->second.bytes -= std::min(segment->second.bytes, event.bytes);
-    if (segment->second.bytes == 0) segments_.erase(segment);
+    if (segment->second.bytes == 0)
+      segments_.erase(segment);
   }
 
   [[nodiscard]] static Segment segment_of(const Event& event) {
@@ -92,7 +96,8 @@ class Replay {
 
   [[nodiscard]] std::map<std::uint64_t, Segment>::iterator segment_around(std::uint64_t address) {
     auto segment = segments_.upper_bound(address);
-    if (segment == segments_.begin()) return segments_.end();
+    if (segment == segments_.begin())
+      return segments_.end();
     --segment;
     return address - segment->first < std::max<std::uint64_t>(segment->second.bytes, 1)
                ? segment
@@ -116,7 +121,8 @@ class Replay {
     allocation.allocator = allocator_;
     const auto owner = trace_.owners.find(address);
     const bool is_named = owner != trace_.owners.end() && time_ns <= trace_.owners_at_ns;
-    if (is_named) allocation.owner = owner->second;
+    if (is_named)
+      allocation.owner = owner->second;
     return allocation;
   }
 
@@ -144,10 +150,12 @@ class Replay {
   [[nodiscard]] std::uint64_t block_bytes(std::uint64_t address, std::uint64_t bytes) {
     const std::uint64_t rounded = settings_.rounded(bytes);
     const auto segment = segment_around(address);
-    if (segment == segments_.end()) return rounded;
+    if (segment == segments_.end())
+      return rounded;
     std::uint64_t end = segment->first + segment->second.bytes;
     const auto next = used_.upper_bound(address);
-    if (next != used_.end()) end = std::min(end, next->first);
+    if (next != used_.end())
+      end = std::min(end, next->first);
     const std::uint64_t room = end - address;
     if (room < rounded || settings_.splits(segment->second, rounded, room - rounded))
       return rounded;
@@ -156,10 +164,12 @@ class Replay {
 
   void free(const Event& event) {
     const auto open = open_.find(event.address);
-    if (open == open_.end()) return;
+    if (open == open_.end())
+      return;
     Allocation& allocation = out_.allocations[first_allocation_ + open->second];
     allocation.end_ns = event.time_ns;
-    if (event.time_ns < trace_.owners_at_ns) allocation.owner = 0;  // another one was there by then
+    if (event.time_ns < trace_.owners_at_ns)
+      allocation.owner = 0;  // another one was there by then
     open_.erase(open);
   }
 
@@ -198,7 +208,8 @@ class Replay {
     failure.free_bytes = event.address;
     failure.allocator = allocator_;
     failure.stack = event.stack;
-    if (failures_ < trace_.failure_owners.size()) failure.owner = trace_.failure_owners[failures_];
+    if (failures_ < trace_.failure_owners.size())
+      failure.owner = trace_.failure_owners[failures_];
     ++failures_;
   }
 
@@ -214,10 +225,12 @@ class Replay {
     // Blocks that are in use at the end were recorded with their sizes and stacks.
     for (const auto& [address, open] : open_) {
       const auto recorded = trace_.blocks.find(address);
-      if (recorded == trace_.blocks.end()) continue;
+      if (recorded == trace_.blocks.end())
+        continue;
       Allocation& allocation = out_.allocations[first_allocation_ + open];
       allocation.bytes = recorded->second.bytes;
-      if (allocation.stack == kNone) allocation.stack = recorded->second.stack;
+      if (allocation.stack == kNone)
+        allocation.stack = recorded->second.stack;
     }
   }
 
@@ -238,23 +251,29 @@ class Replay {
 }  // namespace
 
 std::uint64_t AllocatorSettings::rounded(std::uint64_t bytes) const {
-  if (bytes < kSmallestBlock) return kSmallestBlock;
+  if (bytes < kSmallestBlock)
+    return kSmallestBlock;
   std::uint64_t divisions = 0;
   const std::uint64_t mebibytes = std::bit_floor(std::max<std::uint64_t>(bytes / kMiB, 1));
   const auto setting = round_divisions.upper_bound(mebibytes);
-  if (setting != round_divisions.begin()) divisions = std::prev(setting)->second;
+  if (setting != round_divisions.begin())
+    divisions = std::prev(setting)->second;
   if (divisions > 1 && bytes > kSmallestBlock * divisions) {
     const std::uint64_t power = std::bit_floor(bytes);
-    if (power == bytes) return bytes;
+    if (power == bytes)
+      return bytes;
     const std::uint64_t step = power / std::bit_floor(divisions);
-    if (step >= kSmallestBlock) return (bytes + step - 1) / step * step;
+    if (step >= kSmallestBlock)
+      return (bytes + step - 1) / step * step;
   }
   return (bytes + kSmallestBlock - 1) / kSmallestBlock * kSmallestBlock;
 }
 
-bool AllocatorSettings::splits(const Segment& segment, std::uint64_t bytes,
+bool AllocatorSettings::splits(const Segment& segment,
+                               std::uint64_t bytes,
                                std::uint64_t rest) const {
-  if (segment.small || segment.expandable) return rest >= kSmallestBlock;
+  if (segment.small || segment.expandable)
+    return rest >= kSmallestBlock;
   const bool is_splittable =
       most_split_bytes < 0 || bytes < static_cast<std::uint64_t>(most_split_bytes);
   return is_splittable && rest > kMiB;

@@ -34,12 +34,16 @@ constexpr std::uint32_t kNumberMask = (std::uint32_t{1} << kNumberBits) - 1;
 constexpr unsigned kNewestProtocol = 5;
 
 /// Kinds that can be memoized; their places in this list are what the memo holds.
-constexpr PickleKind kMemoized[] = {PickleKind::kText, PickleKind::kList, PickleKind::kDict,
-                                    PickleKind::kTagged, PickleKind::kOther};
+constexpr PickleKind kMemoized[] = {PickleKind::kText,
+                                    PickleKind::kList,
+                                    PickleKind::kDict,
+                                    PickleKind::kTagged,
+                                    PickleKind::kOther};
 
 std::uint32_t packed(PickleKind kind, std::uint32_t number) {
   std::uint32_t place = 0;
-  while (kMemoized[place] != kind) ++place;
+  while (kMemoized[place] != kind)
+    ++place;
   return place << kNumberBits | (number & kNumberMask);
 }
 
@@ -53,7 +57,8 @@ PickleValue numbered(PickleKind kind, std::uint32_t number, std::uint32_t genera
 
 bool can_be_memoized(PickleKind kind) {
   for (const PickleKind memoized : kMemoized)
-    if (memoized == kind) return true;
+    if (memoized == kind)
+      return true;
   return false;
 }
 
@@ -81,10 +86,12 @@ void PickleMachine::Containers<Item>::release(std::uint32_t number) {
 }
 
 PickleMachine::PickleMachine(std::span<const std::string_view> keys) {
-  for (const std::string_view key : keys) (void)texts_.intern(key);
+  for (const std::string_view key : keys)
+    (void)texts_.intern(key);
 }
 
-base::Result<PickleValue> PickleMachine::run(std::string_view bytes, const std::string& name,
+base::Result<PickleValue> PickleMachine::run(std::string_view bytes,
+                                             const std::string& name,
                                              const Taker& taker) {
   bytes_ = bytes;
   name_ = name;
@@ -93,8 +100,10 @@ base::Result<PickleValue> PickleMachine::run(std::string_view bytes, const std::
     opcode_at_ = at_;
     const auto opcode = static_cast<unsigned char>(bytes_[at_++]);
     const Step result = step(opcode);
-    if (result == Step::kFailed) return tl::make_unexpected(error_);
-    if (result == Step::kStop) return stack_.back();
+    if (result == Step::kFailed)
+      return tl::make_unexpected(error_);
+    if (result == Step::kStop)
+      return stack_.back();
   }
   opcode_at_ = at_;
   fail("this pickle ends before its STOP", "Check that the file was copied whole.");
@@ -104,14 +113,17 @@ base::Result<PickleValue> PickleMachine::run(std::string_view bytes, const std::
 PickleMachine::Step PickleMachine::fail(std::string what, std::string hint) {
   if (hint.empty())
     hint = "Write it again: pickle.dump(torch.cuda.memory._snapshot(), open(FILE, \"wb\"))";
-  error_ = {base::Code::kBadData, std::move(what), fmt::format("{}: byte {}", name_, opcode_at_),
+  error_ = {base::Code::kBadData,
+            std::move(what),
+            fmt::format("{}: byte {}", name_, opcode_at_),
             std::move(hint)};
   return Step::kFailed;
 }
 
 PickleMachine::Step PickleMachine::refuse(unsigned char opcode) {
   for (const RefusedOpcode& refused : kRefused) {
-    if (refused.opcode != opcode) continue;
+    if (refused.opcode != opcode)
+      continue;
     if (!refused.runs_code)
       return fail(fmt::format("this pickle has the opcode {} of protocol 0, which is not read",
                               refused.name),
@@ -190,14 +202,17 @@ bool PickleMachine::take(std::uint64_t size, std::string_view& out) {
 
 bool PickleMachine::take_unsigned(std::size_t size, std::uint64_t& out) {
   std::string_view raw;
-  if (!take(size, raw)) return false;
+  if (!take(size, raw))
+    return false;
   out = 0;
-  for (std::size_t i = size; i-- > 0;) out = out << 8 | static_cast<unsigned char>(raw[i]);
+  for (std::size_t i = size; i-- > 0;)
+    out = out << 8 | static_cast<unsigned char>(raw[i]);
   return true;
 }
 
 PickleMachine::Step PickleMachine::push(PickleValue value) {
-  if (stack_.size() >= kMostStacked) return fail("this pickle piles up too many values");
+  if (stack_.size() >= kMostStacked)
+    return fail("this pickle piles up too many values");
   stack_.push_back(value);
   return Step::kGoOn;
 }
@@ -211,32 +226,39 @@ PickleMachine::Step PickleMachine::push_int(std::int64_t integer) {
 
 PickleMachine::Step PickleMachine::push_little_endian(std::size_t size) {
   std::uint64_t bits = 0;
-  if (!take_unsigned(size, bits)) return Step::kFailed;
-  if (size == 4) return push_int(static_cast<std::int32_t>(bits));  // BININT alone is signed
+  if (!take_unsigned(size, bits))
+    return Step::kFailed;
+  if (size == 4)
+    return push_int(static_cast<std::int32_t>(bits));  // BININT alone is signed
   return push_int(static_cast<std::int64_t>(bits));
 }
 
 PickleMachine::Step PickleMachine::push_long(std::size_t size_bytes) {
   std::uint64_t size = 0;
   std::string_view raw;
-  if (!take_unsigned(size_bytes, size) || !take(size, raw)) return Step::kFailed;
+  if (!take_unsigned(size_bytes, size) || !take(size, raw))
+    return Step::kFailed;
   constexpr std::size_t kWord = 8;
   // An unsigned number of 64 bits takes nine bytes, of which the last is 0.
   const bool has_sign_byte = raw.size() == kWord + 1 && raw.back() == '\0';
-  if (raw.size() > kWord && !has_sign_byte) return push(numbered(PickleKind::kOther, 0));
+  if (raw.size() > kWord && !has_sign_byte)
+    return push(numbered(PickleKind::kOther, 0));
   std::uint64_t bits = 0;
   for (std::size_t i = std::min(raw.size(), kWord); i-- > 0;)
     bits = bits << 8 | static_cast<unsigned char>(raw[i]);
   const bool negative = !raw.empty() && (static_cast<unsigned char>(raw.back()) & 0x80) != 0;
-  if (negative && raw.size() < kWord) bits |= ~std::uint64_t{0} << (8 * raw.size());
+  if (negative && raw.size() < kWord)
+    bits |= ~std::uint64_t{0} << (8 * raw.size());
   return push_int(static_cast<std::int64_t>(bits));
 }
 
 PickleMachine::Step PickleMachine::push_float() {
   std::string_view raw;
-  if (!take(8, raw)) return Step::kFailed;
+  if (!take(8, raw))
+    return Step::kFailed;
   std::uint64_t bits = 0;
-  for (const char byte : raw) bits = bits << 8 | static_cast<unsigned char>(byte);
+  for (const char byte : raw)
+    bits = bits << 8 | static_cast<unsigned char>(byte);
   PickleValue value;
   value.kind = PickleKind::kFloat;
   value.real = std::bit_cast<double>(bits);
@@ -246,15 +268,18 @@ PickleMachine::Step PickleMachine::push_float() {
 PickleMachine::Step PickleMachine::push_text(std::size_t size_bytes) {
   std::uint64_t size = 0;
   std::string_view raw;
-  if (!take_unsigned(size_bytes, size) || !take(size, raw)) return Step::kFailed;
-  if (texts_.size() >= kMostTexts) return fail("this pickle has too many different texts");
+  if (!take_unsigned(size_bytes, size) || !take(size, raw))
+    return Step::kFailed;
+  if (texts_.size() >= kMostTexts)
+    return fail("this pickle has too many different texts");
   return push(numbered(PickleKind::kText, texts_.intern(raw)));
 }
 
 PickleMachine::Step PickleMachine::push_bytes(std::size_t size_bytes) {
   std::uint64_t size = 0;
   std::string_view raw;
-  if (!take_unsigned(size_bytes, size) || !take(size, raw)) return Step::kFailed;
+  if (!take_unsigned(size_bytes, size) || !take(size, raw))
+    return Step::kFailed;
   return push(numbered(PickleKind::kOther, 0));
 }
 
@@ -300,25 +325,29 @@ bool PickleMachine::pop_mark(std::size_t& place) {
 
 PickleMachine::Step PickleMachine::push_list(std::size_t first, std::size_t dropped_from) {
   const std::uint32_t number = lists_.make();
-  if (number >= kMostContainers) return fail("this pickle holds too many lists");
+  if (number >= kMostContainers)
+    return fail("this pickle holds too many lists");
   const PickleValue list = numbered(PickleKind::kList, number, lists_.all[number].generation);
   std::vector<PickleValue>& items = lists_.all[number].items;
   held_ += stack_.size() - first;
-  if (held_ > kMostValues) return fail("this pickle holds too many values");
+  if (held_ > kMostValues)
+    return fail("this pickle holds too many values");
   items.assign(stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end());
   stack_.resize(dropped_from);
   return push(list);
 }
 
 PickleMachine::Step PickleMachine::push_tuple(std::size_t size) {
-  if (stack_.size() < floor() + size) return fail("this pickle uses up its stack");
+  if (stack_.size() < floor() + size)
+    return fail("this pickle uses up its stack");
   const std::size_t first = stack_.size() - size;
   return push_list(first, first);
 }
 
 PickleMachine::Step PickleMachine::push_dict() {
   const std::uint32_t number = dicts_.make();
-  if (number >= kMostContainers) return fail("this pickle holds too many dictionaries");
+  if (number >= kMostContainers)
+    return fail("this pickle holds too many dictionaries");
   return push(numbered(PickleKind::kDict, number, dicts_.all[number].generation));
 }
 
@@ -327,7 +356,8 @@ PickleMachine::Step PickleMachine::append_from(std::size_t first, std::size_t dr
       stack_[dropped_from - 1].kind != PickleKind::kList)
     return fail("this pickle appends to what is no list");
   const PickleValue list = stack_[dropped_from - 1];
-  if (!is_current(list)) return fail("this pickle appends to what is no list");
+  if (!is_current(list))
+    return fail("this pickle appends to what is no list");
   for (std::size_t i = first; i < stack_.size(); ++i) {
     const PickleValue element = stack_[i];
     if (element.kind == PickleKind::kDict && is_current(element) &&
@@ -335,7 +365,8 @@ PickleMachine::Step PickleMachine::append_from(std::size_t first, std::size_t dr
       forget_dict(element);
       continue;
     }
-    if (++held_ > kMostValues) return fail("this pickle holds too many values");
+    if (++held_ > kMostValues)
+      return fail("this pickle holds too many values");
     lists_.all[list.number].items.push_back(element);
   }
   stack_.resize(dropped_from);
@@ -347,12 +378,15 @@ PickleMachine::Step PickleMachine::set_from(std::size_t first, std::size_t dropp
   if (dropped_from == 0 || dropped_from - 1 < floor() ||
       stack_[dropped_from - 1].kind != PickleKind::kDict)
     return fail("this pickle sets an item of what is no dictionary");
-  if ((stack_.size() - first) % 2 != 0) return fail("this pickle sets a key without a value");
+  if ((stack_.size() - first) % 2 != 0)
+    return fail("this pickle sets a key without a value");
   const PickleValue dict = stack_[dropped_from - 1];
-  if (!is_current(dict)) return fail("this pickle sets an item of what is no dictionary");
+  if (!is_current(dict))
+    return fail("this pickle sets an item of what is no dictionary");
   std::vector<PickleField>& fields = dicts_.all[dict.number].items;
   held_ += stack_.size() - first;
-  if (held_ > kMostValues) return fail("this pickle holds too many values");
+  if (held_ > kMostValues)
+    return fail("this pickle holds too many values");
   for (std::size_t i = first; i < stack_.size(); i += 2)
     fields.push_back({stack_[i], stack_[i + 1]});
   stack_.resize(dropped_from);
@@ -370,14 +404,17 @@ PickleMachine::Step PickleMachine::container_opcode(unsigned char opcode) {
     case kTuple2: return push_tuple(2);
     case kTuple3: return push_tuple(3);
     case kAppend:
-      if (stack_.size() < floor() + 2) return fail("this pickle uses up its stack");
+      if (stack_.size() < floor() + 2)
+        return fail("this pickle uses up its stack");
       return append_from(stack_.size() - 1, stack_.size() - 1);
     case kSetItem:
-      if (stack_.size() < floor() + 3) return fail("this pickle uses up its stack");
+      if (stack_.size() < floor() + 3)
+        return fail("this pickle uses up its stack");
       return set_from(stack_.size() - 2, stack_.size() - 2);
     default: break;
   }
-  if (!pop_mark(mark)) return Step::kFailed;
+  if (!pop_mark(mark))
+    return Step::kFailed;
   switch (opcode) {
     case kAppends:
     case kAddItems: return append_from(mark + 1, mark);
@@ -385,7 +422,8 @@ PickleMachine::Step PickleMachine::container_opcode(unsigned char opcode) {
     case kDictOpcode: {
       // The mark's place is where the dictionary goes.
       const std::uint32_t number = dicts_.make();
-      if (number >= kMostContainers) return fail("this pickle holds too many dictionaries");
+      if (number >= kMostContainers)
+        return fail("this pickle holds too many dictionaries");
       stack_[mark] = numbered(PickleKind::kDict, number, dicts_.all[number].generation);
       return set_from(mark + 1, mark + 1);
     }
@@ -398,22 +436,26 @@ PickleMachine::Step PickleMachine::stack_opcode(unsigned char opcode) {
   std::size_t mark = 0;
   switch (opcode) {
     case kProto:
-      if (!take_unsigned(1, ignored)) return Step::kFailed;
+      if (!take_unsigned(1, ignored))
+        return Step::kFailed;
       if (ignored > kNewestProtocol)
         return fail(fmt::format("a pickle of protocol {}, which is newer than 5", ignored));
       return Step::kGoOn;
     case kFrame: return take_unsigned(8, ignored) ? Step::kGoOn : Step::kFailed;
     case kMarkOpcode: marks_.push_back(stack_.size()); return push(numbered(PickleKind::kMark, 0));
     case kPopMark:
-      if (!pop_mark(mark)) return Step::kFailed;
+      if (!pop_mark(mark))
+        return Step::kFailed;
       stack_.resize(mark);
       return Step::kGoOn;
     default: break;
   }
-  if (stack_.size() <= floor()) return fail("this pickle uses up its stack");
+  if (stack_.size() <= floor())
+    return fail("this pickle uses up its stack");
   if (opcode == kStopOpcode)
     return marks_.empty() ? Step::kStop : fail("this pickle stops within a list");
-  if (opcode == kDup) return push(stack_.back());
+  if (opcode == kDup)
+    return push(stack_.back());
   stack_.pop_back();
   return Step::kGoOn;
 }
@@ -430,18 +472,23 @@ PickleMachine::Step PickleMachine::memo_opcode(unsigned char opcode) {
 }
 
 PickleMachine::Step PickleMachine::memoize(std::uint64_t place) {
-  if (stack_.size() <= floor()) return fail("this pickle uses up its stack");
+  if (stack_.size() <= floor())
+    return fail("this pickle uses up its stack");
   const PickleValue value = stack_.back();
-  if (!can_be_memoized(value.kind)) return fail("this pickle memoizes a number");
+  if (!can_be_memoized(value.kind))
+    return fail("this pickle memoizes a number");
   // Python memoizes in order; a place far beyond would only take memory.
   constexpr std::uint64_t kGap = 1 << 16;
   if (place > memo_.size() + kGap || place >= kMostMemoized)
     return fail("this pickle memoizes too much");
-  if (place >= memo_.size()) memo_.resize(place + 1, kNoNumber);
+  if (place >= memo_.size())
+    memo_.resize(place + 1, kNoNumber);
   memo_[place] = packed(value.kind, value.number);
   const auto index = static_cast<std::uint32_t>(place);
-  if (value.kind == PickleKind::kList) lists_.all[value.number].memoized = index;
-  if (value.kind == PickleKind::kDict) dicts_.all[value.number].memoized = index;
+  if (value.kind == PickleKind::kList)
+    lists_.all[value.number].memoized = index;
+  if (value.kind == PickleKind::kDict)
+    dicts_.all[value.number].memoized = index;
   return Step::kGoOn;
 }
 
@@ -450,8 +497,10 @@ PickleMachine::Step PickleMachine::recall(std::uint64_t place) {
     return fail("this pickle recalls what it never memoized");
   const PickleKind kind = kMemoized[memo_[place] >> kNumberBits];
   const std::uint32_t number = memo_[place] & kNumberMask;
-  if (kind == PickleKind::kList) return push(numbered(kind, number, lists_.all[number].generation));
-  if (kind == PickleKind::kDict) return push(numbered(kind, number, dicts_.all[number].generation));
+  if (kind == PickleKind::kList)
+    return push(numbered(kind, number, lists_.all[number].generation));
+  if (kind == PickleKind::kDict)
+    return push(numbered(kind, number, dicts_.all[number].generation));
   return push(numbered(kind, number));
 }
 
@@ -466,51 +515,62 @@ bool PickleMachine::is_current(PickleValue value) const {
 void PickleMachine::forget_dict(PickleValue dict) {
   const auto& container = dicts_.all[dict.number];
   held_ -= 2 * container.items.size();
-  if (container.memoized != kNoNumber) memo_[container.memoized] = packed(PickleKind::kOther, 0);
+  if (container.memoized != kNoNumber)
+    memo_[container.memoized] = packed(PickleKind::kOther, 0);
   dicts_.release(dict.number);
 }
 
 void PickleMachine::release_tagged() {
-  for (const std::uint32_t number : tagged_) lists_.release(number);
+  for (const std::uint32_t number : tagged_)
+    lists_.release(number);
   tagged_.clear();
 }
 
 std::string_view PickleMachine::text(PickleValue value) const {
-  if (value.kind != PickleKind::kText) return {};
+  if (value.kind != PickleKind::kText)
+    return {};
   return texts_.view(value.number);
 }
 
 std::span<const PickleValue> PickleMachine::elements(PickleValue value) const {
-  if (value.kind != PickleKind::kList || !is_current(value)) return {};
+  if (value.kind != PickleKind::kList || !is_current(value))
+    return {};
   return lists_.all[value.number].items;
 }
 
 std::span<const PickleField> PickleMachine::fields(PickleValue value) const {
-  if (value.kind != PickleKind::kDict || !is_current(value)) return {};
+  if (value.kind != PickleKind::kDict || !is_current(value))
+    return {};
   return dicts_.all[value.number].items;
 }
 
 const PickleValue* PickleMachine::find(PickleValue dict, std::uint32_t key) const {
   for (const PickleField& field : fields(dict))
-    if (field.key.kind == PickleKind::kText && field.key.number == key) return &field.value;
+    if (field.key.kind == PickleKind::kText && field.key.number == key)
+      return &field.value;
   return nullptr;
 }
 
 std::optional<std::uint32_t> PickleMachine::tag(PickleValue list) const {
-  if (list.kind == PickleKind::kTagged) return list.number;
-  if (list.kind != PickleKind::kList || !is_current(list)) return std::nullopt;
+  if (list.kind == PickleKind::kTagged)
+    return list.number;
+  if (list.kind != PickleKind::kList || !is_current(list))
+    return std::nullopt;
   const std::uint32_t tag = lists_.all[list.number].tag;
   return tag == kNoNumber ? std::nullopt : std::optional(tag);
 }
 
 void PickleMachine::set_tag(PickleValue list, std::uint32_t tag) {
-  if (list.kind != PickleKind::kList || !is_current(list)) return;
+  if (list.kind != PickleKind::kList || !is_current(list))
+    return;
   auto& container = lists_.all[list.number];
-  if (container.tag != kNoNumber || tag > kNumberMask) return;
+  if (container.tag != kNoNumber || tag > kNumberMask)
+    return;
   held_ -= container.items.size();
   container.items.clear();
   container.tag = tag;
-  if (container.memoized != kNoNumber) memo_[container.memoized] = packed(PickleKind::kTagged, tag);
+  if (container.memoized != kNoNumber)
+    memo_[container.memoized] = packed(PickleKind::kTagged, tag);
   tagged_.push_back(list.number);
 }
 

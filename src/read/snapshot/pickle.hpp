@@ -73,7 +73,8 @@ class PickleMachine {
   explicit PickleMachine(std::span<const std::string_view> keys);
 
   /// Runs to STOP. kBadData with the offset where an opcode is refused or the file is damaged.
-  [[nodiscard]] base::Result<PickleValue> run(std::string_view bytes, const std::string& name,
+  [[nodiscard]] base::Result<PickleValue> run(std::string_view bytes,
+                                              const std::string& name,
                                               const Taker& taker);
 
   /// "" of what is no text.

@@ -42,7 +42,8 @@ class Shown {
   }
   [[nodiscard]] std::string show_list(PickleValue value) const {
     std::string text = "[";
-    for (const PickleValue element : machine_.elements(value)) text += show(element) + " ";
+    for (const PickleValue element : machine_.elements(value))
+      text += show(element) + " ";
     return text + "]";
   }
   [[nodiscard]] std::string show_dict(PickleValue value) const {
@@ -108,8 +109,9 @@ TEST(Pickle, RefusesTextOfProtocol0) {
                                     {"Va\n."s, "UNICODE"},
                                     {"g0\n."s, "GET"},
                                     {"p0\n."s, "PUT"}})
-    EXPECT_EQ(shown(bytes), "this pickle has the opcode "s + name +
-                                " of protocol 0, which is not read | file: byte 0");
+    EXPECT_EQ(
+        shown(bytes),
+        "this pickle has the opcode "s + name + " of protocol 0, which is not read | file: byte 0");
 }
 
 /// Every other byte is no opcode, or one of data.
@@ -144,7 +146,8 @@ TEST(Pickle, DamageIsAnError) {
 /// A list within itself is no loop for the reader.
 TEST(Pickle, HoldsWhatContainsItself) {
   PickleMachine machine{{}};
-  const auto root = machine.run("\x80\x04]\x94h\x00\x61."s, "file",
+  const auto root = machine.run("\x80\x04]\x94h\x00\x61."s,
+                                "file",
                                 [](PickleMachine&, PickleValue, PickleValue) { return false; });
   ASSERT_TRUE(root);
   EXPECT_EQ(machine.elements(*root).size(), 1u);
@@ -212,8 +215,10 @@ TEST(Snapshot, OfARecordedProgram) {
   EXPECT_EQ(memory.failures[0].bytes, std::uint64_t{4} << 30);
   std::uint64_t older = 0, in_use = 0;
   for (const model::Allocation& allocation : memory.allocations) {
-    if (allocation.older) older += allocation.bytes;
-    if (allocation.end_ns == model::kOpen) in_use += allocation.bytes;
+    if (allocation.older)
+      older += allocation.bytes;
+    if (allocation.end_ns == model::kOpen)
+      in_use += allocation.bytes;
   }
   EXPECT_EQ(older, 4461568u) << "the parameters of its two layers";
   EXPECT_EQ(in_use, 39064576u) << "what torch.cuda.memory_allocated() returned";

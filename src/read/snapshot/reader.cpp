@@ -112,13 +112,16 @@ class SnapshotReader {
     };
     root_ = TRY(machine_.run(bytes, name_, taker));
     if (root_.kind != PickleKind::kDict || machine_.find(root_, kSegments) == nullptr)
-      return base::fail(base::Code::kBadData, "a pickle that is no snapshot of PyTorch's allocator",
-                        name_, "Give what torch.cuda.memory._dump_snapshot(FILE) wrote.");
+      return base::fail(base::Code::kBadData,
+                        "a pickle that is no snapshot of PyTorch's allocator",
+                        name_,
+                        "Give what torch.cuda.memory._dump_snapshot(FILE) wrote.");
     order_traces();
     name_owners();
     replay();
     if (session_.allocators.empty())
-      return base::fail(base::Code::kBadData, "a snapshot of a program that used no GPU memory",
+      return base::fail(base::Code::kBadData,
+                        "a snapshot of a program that used no GPU memory",
                         name_,
                         "Take it in the process that uses the GPU, after its first allocation.");
     add_ranges();
@@ -159,7 +162,8 @@ class SnapshotReader {
     const auto* known =
         std::ranges::find(kActions, name, &std::pair<std::string_view, Action>::first);
     if (known == std::end(kActions)) {
-      if (name != "snapshot") ++unknown_events_;
+      if (name != "snapshot")
+        ++unknown_events_;
       return;
     }
     const std::int64_t time_us = integer(dict, kTimeUs, -1);
@@ -168,13 +172,15 @@ class SnapshotReader {
     event.address = size(dict, machine_.find(dict, kAddr) != nullptr ? kAddr : kDeviceFree);
     event.bytes = size(dict, kSize);
     event.stack = stack_of(dict);
-    if (time_us >= 0 && time_us < kLatest_us) event.time_ns = time_us * kMicrosecond;
+    if (time_us >= 0 && time_us < kLatest_us)
+      event.time_ns = time_us * kMicrosecond;
     events_of_[list.number].push_back(event);
   }
 
   void add_segment(PickleValue dict) {
     DeviceTrace* trace = trace_of(integer(dict, kDevice));
-    if (trace == nullptr) return;
+    if (trace == nullptr)
+      return;
     Segment segment;
     segment.bytes = size(dict, kTotalSize);
     segment.small = is_word(dict, kSegmentType, kSmall);
@@ -185,15 +191,18 @@ class SnapshotReader {
     trace->segments[address] = segment;
     // Before PyTorch 2.1 a block has no address: they follow one another.
     for (const PickleValue block : machine_.elements(*machine_.find(dict, kBlocks))) {
-      if (machine_.find(block, kAddress) != nullptr) address = size(block, kAddress);
+      if (machine_.find(block, kAddress) != nullptr)
+        address = size(block, kAddress);
       const std::uint64_t bytes = size(block, kSize);
-      if (!is_word(block, kState, kInactive)) trace->blocks[address] = {bytes, stack_of(block)};
+      if (!is_word(block, kState, kInactive))
+        trace->blocks[address] = {bytes, stack_of(block)};
       address += bytes;
     }
   }
 
   [[nodiscard]] DeviceTrace* trace_of(std::int64_t device) {
-    if (device < 0 || device >= kMostDevices) return nullptr;
+    if (device < 0 || device >= kMostDevices)
+      return nullptr;
     DeviceTrace& trace = traces_[static_cast<std::uint32_t>(device)];
     trace.device = static_cast<std::uint32_t>(device);
     return &trace;
@@ -203,10 +212,13 @@ class SnapshotReader {
   /// frames.
   std::uint32_t stack_of(PickleValue dict) {
     const PickleValue* frames = machine_.find(dict, kFrames);
-    if (frames == nullptr) return kNone;
-    if (const auto tag = machine_.tag(*frames)) return *tag == 0 ? kNone : *tag - 1;
+    if (frames == nullptr)
+      return kNone;
+    if (const auto tag = machine_.tag(*frames))
+      return *tag == 0 ? kNone : *tag - 1;
     stack_.clear();
-    for (const PickleValue frame : machine_.elements(*frames)) stack_.push_back(frame_of(frame));
+    for (const PickleValue frame : machine_.elements(*frames))
+      stack_.push_back(frame_of(frame));
     if (stack_.empty()) {
       machine_.set_tag(*frames, 0);
       return kNone;
@@ -215,15 +227,18 @@ class SnapshotReader {
                           stack_.size() * sizeof(stack_.front()));
     const auto next = static_cast<std::uint32_t>(session_.allocators.stacks.size());
     const auto [found, is_new] = stacks_.try_emplace(key, next);
-    if (is_new) session_.allocators.stacks.push_back(stack_);
+    if (is_new)
+      session_.allocators.stacks.push_back(stack_);
     machine_.set_tag(*frames, found->second + 1);
     return found->second;
   }
 
   /// A frame is one dictionary, which many lists name.
   std::uint32_t frame_of(PickleValue dict) {
-    if (dict.kind != PickleKind::kDict) return new_frame(dict);
-    if (frame_of_dict_.size() <= dict.number) frame_of_dict_.resize(dict.number + 1, {0, kNone});
+    if (dict.kind != PickleKind::kDict)
+      return new_frame(dict);
+    if (frame_of_dict_.size() <= dict.number)
+      frame_of_dict_.resize(dict.number + 1, {0, kNone});
     auto& [generation, frame] = frame_of_dict_[dict.number];
     if (frame == kNone || generation != dict.generation) {
       generation = dict.generation;
@@ -246,12 +261,14 @@ class SnapshotReader {
   /// The n-th list of "device_traces" is device n's.
   void order_traces() {
     const PickleValue* traces = machine_.find(root_, kDeviceTraces);
-    if (traces == nullptr) return;
+    if (traces == nullptr)
+      return;
     std::int64_t device = 0;
     for (const PickleValue list : machine_.elements(*traces)) {
       const auto events = events_of_.find(list.number);
       if (list.kind == PickleKind::kList && events != events_of_.end())
-        if (DeviceTrace* trace = trace_of(device)) trace->events = std::move(events->second);
+        if (DeviceTrace* trace = trace_of(device))
+          trace->events = std::move(events->second);
       ++device;
     }
     events_of_.clear();
@@ -260,10 +277,12 @@ class SnapshotReader {
   [[nodiscard]] AllocatorSettings settings() const {
     AllocatorSettings out;
     const PickleValue* recorded = machine_.find(root_, kSettings);
-    if (recorded == nullptr) return out;
+    if (recorded == nullptr)
+      return out;
     out.most_split_bytes = integer(*recorded, kMaxSplitSize, -1);
     const PickleValue* divisions = machine_.find(*recorded, kRoundDivisions);
-    if (divisions == nullptr) return out;
+    if (divisions == nullptr)
+      return out;
     for (const PickleField& field : machine_.fields(*divisions)) {
       const auto mebibytes = base::to_uint(machine_.text(field.key));
       if (mebibytes && field.value.kind == PickleKind::kInt && field.value.integer >= 0)
@@ -275,10 +294,12 @@ class SnapshotReader {
   void replay() {
     const AllocatorSettings rules = settings();
     for (auto& [device, trace] : traces_) {
-      if (trace.events.empty() && trace.segments.empty()) continue;
+      if (trace.events.empty() && trace.segments.empty())
+        continue;
       replay_blocks(trace, rules, session_.allocators);
       describe(trace, session_.allocators.allocators.back());
-      if (trace.events.empty()) continue;
+      if (trace.events.empty())
+        continue;
       const std::int64_t begin_ns = trace.events.front().time_ns;
       session_.begin_ns = session_.begin_ns == 0 ? begin_ns : std::min(session_.begin_ns, begin_ns);
       session_.end_ns = std::max(session_.end_ns, trace.events.back().time_ns);
@@ -290,13 +311,16 @@ class SnapshotReader {
   /// those in which memory ran out.
   void name_owners() {
     if (const PickleValue* modules = machine_.find(root_, kModules)) {
-      for (const PickleValue module : machine_.elements(*modules)) name_tensors(module);
+      for (const PickleValue module : machine_.elements(*modules))
+        name_tensors(module);
     }
     const PickleValue* failures = machine_.find(root_, kFailures);
-    if (failures == nullptr) return;
+    if (failures == nullptr)
+      return;
     for (const PickleValue failure : machine_.elements(*failures)) {
       const auto parts = machine_.elements(failure);
-      if (parts.size() != 2 || parts[0].kind != PickleKind::kInt) continue;
+      if (parts.size() != 2 || parts[0].kind != PickleKind::kInt)
+        continue;
       if (DeviceTrace* trace = trace_of(parts[0].integer))
         trace->failure_owners.push_back(session_.strings.intern(machine_.text(parts[1])));
     }
@@ -305,14 +329,16 @@ class SnapshotReader {
   /// [path, [[device, address], ...]]
   void name_tensors(PickleValue module) {
     const auto parts = machine_.elements(module);
-    if (parts.size() != 2) return;
+    if (parts.size() != 2)
+      return;
     const model::StringId owner = session_.strings.intern(machine_.text(parts[0]));
     for (const PickleValue tensor : machine_.elements(parts[1])) {
       const auto place = machine_.elements(tensor);
       const bool is_place = place.size() == 2 && place[0].kind == PickleKind::kInt &&
                             place[1].kind == PickleKind::kInt;
       DeviceTrace* trace = is_place ? trace_of(place[0].integer) : nullptr;
-      if (trace == nullptr) continue;
+      if (trace == nullptr)
+        continue;
       trace->owners[static_cast<std::uint64_t>(place[1].integer)] = owner;
       trace->owners_at_ns = integer(root_, kModulesTimeUs) * kMicrosecond;
     }
@@ -324,7 +350,8 @@ class SnapshotReader {
     const std::uint64_t most_events = size(root_, kMostEvents);
     allocator.is_cut = most_events > 0 && trace.events.size() >= most_events;
     const PickleValue* peaks = machine_.find(root_, kPeaks);
-    if (peaks == nullptr) return;
+    if (peaks == nullptr)
+      return;
     for (const PickleField& field : machine_.fields(*peaks)) {
       const bool is_its = field.key.kind == PickleKind::kInt && field.key.integer == trace.device;
       if (is_its && field.value.kind == PickleKind::kInt && field.value.integer > 0)
@@ -342,7 +369,8 @@ class SnapshotReader {
         annotations == nullptr ? std::span<const PickleValue>{} : machine_.elements(*annotations);
     for (const PickleValue annotation : elements) {
       const std::int64_t time_us = integer(annotation, kTimeUs, -1);
-      if (time_us < 0 || time_us >= kLatest_us) continue;
+      if (time_us < 0 || time_us >= kLatest_us)
+        continue;
       const std::int64_t time_ns = time_us * kMicrosecond;
       const model::StringId name = session_.strings.intern(text(annotation, kName));
       if (is_word(annotation, kStage, kStart)) {
@@ -355,12 +383,15 @@ class SnapshotReader {
       const auto begun = std::ranges::find_if(open.rbegin(), open.rend(), [&](std::uint32_t range) {
         return session_.ranges[range].name == name;
       });
-      if (begun == open.rend()) continue;
+      if (begun == open.rend())
+        continue;
       session_.ranges[*begun].end_ns = std::max(time_ns, session_.ranges[*begun].start_ns);
       open.erase(std::next(begun).base());
     }
-    for (model::Allocation& allocation : session_.allocators.allocations) allocation.thread = 0;
-    for (model::FailedAllocation& failure : session_.allocators.failures) failure.thread = 0;
+    for (model::Allocation& allocation : session_.allocators.allocations)
+      allocation.thread = 0;
+    for (model::FailedAllocation& failure : session_.allocators.failures)
+      failure.thread = 0;
   }
 
   void describe() {
@@ -369,7 +400,8 @@ class SnapshotReader {
     session_.clock.anchor_unix_ns = session_.begin_ns;
     for (const model::Range& range : session_.ranges) {
       session_.begin_ns = std::min(session_.begin_ns, range.start_ns);
-      if (range.end_ns != model::kOpen) session_.end_ns = std::max(session_.end_ns, range.end_ns);
+      if (range.end_ns != model::kOpen)
+        session_.end_ns = std::max(session_.end_ns, range.end_ns);
     }
     session_.processes.front().start_ns = session_.begin_ns;
     session_.processes.front().end_ns = session_.end_ns;

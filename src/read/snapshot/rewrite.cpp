@@ -77,12 +77,14 @@ std::optional<Operand> operand_of(unsigned char opcode) {
 
 std::string little_endian(std::uint64_t value, std::size_t bytes) {
   std::string out;
-  for (std::size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> 8 * i & 0xff);
+  for (std::size_t i = 0; i < bytes; ++i)
+    out += static_cast<char>(value >> 8 * i & 0xff);
   return out;
 }
 
 /// The opcode with its length and text.
-std::string text_opcode_of(unsigned char opcode, std::size_t length_bytes,
+std::string text_opcode_of(unsigned char opcode,
+                           std::size_t length_bytes,
                            const std::string& text) {
   constexpr std::size_t kMostShort = 255;
   if (length_bytes == 1 && text.size() > kMostShort) {
@@ -99,17 +101,22 @@ class TextRewriter {
 
   base::Result<std::optional<std::string>> run() {
     for (bool has_stopped = false; !has_stopped;) {
-      if (at_ >= frame_end_) end_frame();
+      if (at_ >= frame_end_)
+        end_frame();
       opcode_at_ = at_;
-      if (at_ >= pickle_.size()) return fail("ends before its STOP");
+      if (at_ >= pickle_.size())
+        return fail("ends before its STOP");
       const auto opcode = static_cast<unsigned char>(pickle_[at_++]);
       const std::optional<Operand> operand = operand_of(opcode);
-      if (!operand) return fail("has an opcode that is no data");
-      if (!take_operand(opcode, *operand)) return fail("breaks off");
+      if (!operand)
+        return fail("has an opcode that is no data");
+      if (!take_operand(opcode, *operand))
+        return fail("breaks off");
       has_stopped = opcode == kStopOpcode;
     }
     end_frame();
-    if (edits_.empty()) return std::optional<std::string>();
+    if (edits_.empty())
+      return std::optional<std::string>();
     return std::optional(edited());
   }
 
@@ -121,7 +128,8 @@ class TextRewriter {
   };
 
   [[nodiscard]] base::Result<std::optional<std::string>> fail(const char* what) const {
-    return base::fail(base::Code::kBadData, std::string("the pickle ") + what,
+    return base::fail(base::Code::kBadData,
+                      std::string("the pickle ") + what,
                       fmt::format("{}: byte {}", name_, opcode_at_));
   }
 
@@ -136,14 +144,19 @@ class TextRewriter {
 
   /// False where the pickle ends before it.
   [[nodiscard]] bool take_operand(unsigned char opcode, const Operand& operand) {
-    if (left() < operand.fixed_bytes + operand.length_bytes) return false;
-    if (opcode == kFrame) begin_frame();
+    if (left() < operand.fixed_bytes + operand.length_bytes)
+      return false;
+    if (opcode == kFrame)
+      begin_frame();
     at_ += operand.fixed_bytes;
-    if (operand.length_bytes == 0) return true;
+    if (operand.length_bytes == 0)
+      return true;
     const std::uint64_t length = number_at(at_, operand.length_bytes);
     at_ += operand.length_bytes;
-    if (length > left()) return false;
-    if (operand.is_text) edit_text(opcode, operand.length_bytes, pickle_.substr(at_, length));
+    if (length > left())
+      return false;
+    if (operand.is_text)
+      edit_text(opcode, operand.length_bytes, pickle_.substr(at_, length));
     at_ += length;
     return true;
   }
@@ -170,13 +183,16 @@ class TextRewriter {
 
   void edit_text(unsigned char opcode, std::size_t length_bytes, std::string_view text) {
     const auto [found, is_new] = replacements_.try_emplace(text);
-    if (is_new) found->second = replace_(text);
-    if (!found->second) return;
+    if (is_new)
+      found->second = replace_(text);
+    if (!found->second)
+      return;
     Edit& edit = edits_.emplace_back();
     edit.at = opcode_at_;
     edit.size = 1 + length_bytes + text.size();
     edit.bytes = text_opcode_of(opcode, length_bytes, *found->second);
-    if (frame_end_ == kNoFrame) return;
+    if (frame_end_ == kNoFrame)
+      return;
     frame_growth_ +=
         static_cast<std::int64_t>(edit.bytes.size()) - static_cast<std::int64_t>(edit.size);
   }

@@ -15,7 +15,8 @@ std::string with_key_as(const std::string& to, const std::string& pickle) {
     return text == "key" ? std::optional(to) : std::nullopt;
   };
   const auto done = with_texts(pickle, "file", replace);
-  if (!done) return done.error().what + " | " + done.error().where;
+  if (!done)
+    return done.error().what + " | " + done.error().where;
   return done->value_or("(unchanged)");
 }
 
@@ -39,8 +40,9 @@ TEST(PickleTexts, OnlyTheFrameAroundATextChanges) {
   const std::string other =
       "\x95\x04\0\0\0\0\0\0\0\x8c\x01"
       "a\x94"s;
-  EXPECT_EQ(with_key_as("keys", "\x80\x04"s + other + "\x95\x06\0\0\0\0\0\0\0\x8c\x03key\x94"s +
-                                    other + "\x87."s),
+  EXPECT_EQ(with_key_as(
+                "keys",
+                "\x80\x04"s + other + "\x95\x06\0\0\0\0\0\0\0\x8c\x03key\x94"s + other + "\x87."s),
             "\x80\x04"s + other + "\x95\x07\0\0\0\0\0\0\0\x8c\x04keys\x94"s + other + "\x87."s);
 }
 

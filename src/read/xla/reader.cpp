@@ -29,8 +29,9 @@ void add_name(std::string_view entry, Names& names) {
   std::int64_t id = 0;
   std::string_view name;
   std::uint64_t unused = 0;
-  read(entry, unused, number(1, id),
-       each(2, [&](std::string_view metadata) { read(metadata, unused, text(2, name)); }));
+  read(entry, unused, number(1, id), each(2, [&](std::string_view metadata) {
+         read(metadata, unused, text(2, name));
+       }));
   names[id] = name;
 }
 
@@ -38,7 +39,8 @@ void add_name(std::string_view entry, Names& names) {
 std::array<std::uint32_t, 3> triple(std::string_view details, std::string_view key) {
   std::array<std::uint32_t, 3> out{};
   const std::size_t found = details.find(key);
-  if (found == std::string_view::npos) return out;
+  if (found == std::string_view::npos)
+    return out;
   const std::string_view rest = details.substr(found + key.size());
   const auto parts = base::split(rest.substr(0, rest.find_first_of(" \n")), ',');
   for (std::size_t i = 0; i < out.size() && i < parts.size(); ++i)
@@ -49,7 +51,8 @@ std::array<std::uint32_t, 3> triple(std::string_view details, std::string_view k
 
 std::optional<std::uint64_t> number(std::string_view details, std::string_view key) {
   const std::size_t found = details.find(key);
-  if (found == std::string_view::npos) return std::nullopt;
+  if (found == std::string_view::npos)
+    return std::nullopt;
   const std::string_view rest = details.substr(found + key.size());
   return base::to_uint(rest.substr(0, rest.find_first_of(" \n")));
 }
@@ -67,20 +70,26 @@ class SpaceReader {
     events_.clear();
     stats_.clear();
     std::vector<Line> lines;
-    read(message, unused_, text(2, name_),
+    read(message,
+         unused_,
+         text(2, name_),
          each(3, [&](std::string_view m) { lines.push_back(line(m)); }),
          each(4, [&](std::string_view m) { add_name(m, events_); }),
          each(5, [&](std::string_view m) { add_name(m, stats_); }));
     const bool device = name_.starts_with("/device:");
-    if (!device && !name_.starts_with("/host:")) return;
+    if (!device && !name_.starts_with("/host:"))
+      return;
     const std::size_t colon = name_.rfind(':');
     device_ = static_cast<std::uint32_t>(base::to_uint(name_.substr(colon + 1)).value_or(0));
     const bool is_tpu = name_.starts_with("/device:TPU");
     for (const Line& line : lines) {
       const bool has_work = is_tpu ? line.name == "XLA Ops" : line.name.starts_with("Stream");
-      if (device && !has_work) continue;
-      if (!device) name_thread(line);
-      for (const std::string_view bytes : line.events) event(line, bytes, device);
+      if (device && !has_work)
+        continue;
+      if (!device)
+        name_thread(line);
+      for (const std::string_view bytes : line.events)
+        event(line, bytes, device);
     }
   }
 
@@ -99,9 +108,15 @@ class SpaceReader {
   Line line(std::string_view message) {
     Line out;
     std::string_view shown;
-    read(message, unused_, number(1, out.id), text(2, out.name), number(3, out.begin_ns),
-         each(4, [&](std::string_view m) { out.events.push_back(m); }), text(11, shown));
-    if (out.name.empty()) out.name = shown;
+    read(message,
+         unused_,
+         number(1, out.id),
+         text(2, out.name),
+         number(3, out.begin_ns),
+         each(4, [&](std::string_view m) { out.events.push_back(m); }),
+         text(11, shown));
+    if (out.name.empty())
+      out.name = shown;
     return out;
   }
 
@@ -120,11 +135,17 @@ class SpaceReader {
     std::optional<std::int64_t> id;
     std::int64_t offset_ps = 0, duration_ps = 0;
     std::string_view kernel, copy, set;
-    read(message, unused_, number(1, id), number(2, offset_ps), number(3, duration_ps),
+    read(message,
+         unused_,
+         number(1, id),
+         number(2, offset_ps),
+         number(3, duration_ps),
          each(4, [&](std::string_view m) { stat(m, out, kernel, copy, set); }));
     out.name = name_in(events_, id);
-    if (of.begin_ns < 0 || of.begin_ns >= kMostNs || offset_ps < 0) return builder_.bad();
-    if (duration_ps < 0) return builder_.bad_length();
+    if (of.begin_ns < 0 || of.begin_ns >= kMostNs || offset_ps < 0)
+      return builder_.bad();
+    if (duration_ps < 0)
+      return builder_.bad_length();
     out.phase = 'X';
     out.start_ns = of.begin_ns + offset_ps / 1000;
     out.length_ns =
@@ -138,8 +159,10 @@ class SpaceReader {
       const bool is_copy = !copy.empty() || out.name.starts_with("Memcpy");
       const bool is_set = !set.empty() || out.name.starts_with("Memset");
       out.category = "kernel";
-      if (is_set) out.category = "gpu_memset";
-      if (is_copy) out.category = "gpu_memcpy";
+      if (is_set)
+        out.category = "gpu_memset";
+      if (is_copy)
+        out.category = "gpu_memcpy";
       if (const auto size = number(is_copy ? copy : set, "size:");
           size && *size < (std::uint64_t{1} << 62))
         out.bytes = static_cast<std::int64_t>(*size);
@@ -167,20 +190,32 @@ class SpaceReader {
     return found == names.end() ? std::string_view() : found->second;
   }
 
-  void stat(std::string_view message, kineto::Event& out, std::string_view& kernel,
-            std::string_view& copy, std::string_view& set) {
+  void stat(std::string_view message,
+            kineto::Event& out,
+            std::string_view& kernel,
+            std::string_view& copy,
+            std::string_view& set) {
     std::optional<std::int64_t> id, reference;
     std::string_view value;
     std::int64_t whole = -1;
-    read(message, unused_, number(1, id), number(3, whole), number(4, whole), text(5, value),
+    read(message,
+         unused_,
+         number(1, id),
+         number(3, whole),
+         number(4, whole),
+         text(5, value),
          number(7, reference));
-    if (reference) value = name_in(stats_, reference);
+    if (reference)
+      value = name_in(stats_, reference);
     const std::string_view name = name_in(stats_, id);
     if (name == "correlation_id" && whole > 0 && whole < UINT32_MAX)
       out.correlation = static_cast<std::uint32_t>(whole);
-    if (name == "kernel_details") kernel = value;
-    if (name == "memcpy_details") copy = value;
-    if (name == "memset_details") set = value;
+    if (name == "kernel_details")
+      kernel = value;
+    if (name == "memcpy_details")
+      copy = value;
+    if (name == "memset_details")
+      set = value;
   }
 
   kineto::Events builder_;
@@ -199,7 +234,9 @@ base::Result<model::Session> read_bytes(std::string_view data, const std::string
   std::string_view host;
   try {
     std::uint64_t unused = 0;
-    proto::read(data, unused, proto::each(1, [&](std::string_view m) { reader.plane(m); }),
+    proto::read(data,
+                unused,
+                proto::each(1, [&](std::string_view m) { reader.plane(m); }),
                 proto::text(4, host));
   } catch (const protozero::exception& error) {
     broken = error.what();
@@ -209,12 +246,14 @@ base::Result<model::Session> read_bytes(std::string_view data, const std::string
         base::Code::kBadData,
         broken.empty() ? "a profile of XLA without kernels, calls and ranges"
                        : "this profile of XLA cannot be read: " + broken,
-        name, "Give what jax.profiler.trace(DIR) wrote, and check that it was copied whole.");
+        name,
+        "Give what jax.profiler.trace(DIR) wrote, and check that it was copied whole.");
   model::Session session = reader.finish();
   if (!broken.empty())
     session.losses.push_back(
         {"torn_tail", 1, "the profile ends early: " + broken + "; what follows is missing"});
-  for (model::Process& process : session.processes) process.host = session.strings.intern(host);
+  for (model::Process& process : session.processes)
+    process.host = session.strings.intern(host);
   session.sources.push_back({name, "xplane", "XLA profiler", {}});
   return session;
 }
@@ -225,7 +264,8 @@ static bool sniff(std::span<const std::byte> head, const std::filesystem::path&)
     return false;  // field 1 of XSpace: a plane, whose name comes first
   const std::string_view begin = whole.substr(0, 64);
   for (const std::string_view name : {"/host:", "/device:", "Task Environment"})
-    if (begin.find(name) != std::string_view::npos) return true;
+    if (begin.find(name) != std::string_view::npos)
+      return true;
   return false;
 }
 

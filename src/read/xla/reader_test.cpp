@@ -20,7 +20,8 @@ struct OneStat {
 /// A plane with its names, event by event, as XLA writes them.
 class Plane {
  public:
-  explicit Plane(const std::string& name, std::vector<std::string> events,
+  explicit Plane(const std::string& name,
+                 std::vector<std::string> events,
                  std::vector<std::string> stats) {
     plane_.add_string(2, name);
     const auto names = [&](std::uint32_t field, const std::vector<std::string>& all) {
@@ -43,7 +44,9 @@ class Plane {
     line.add_string(2, name);
     line.add_int64(3, begin_ns);
   }
-  void event(std::int64_t name, std::int64_t offset_ps, std::int64_t duration_ps,
+  void event(std::int64_t name,
+             std::int64_t offset_ps,
+             std::int64_t duration_ps,
              std::vector<OneStat> stats = {}) {
     pbf_writer line(line_);
     pbf_writer event(line, 4);
@@ -72,14 +75,19 @@ class Plane {
 std::string example() {
   std::string out;
   pbf_writer space(out);
-  Plane gpu("/device:GPU:0", {"loop_fusion", "MemcpyH2D", "jit_step"},
+  Plane gpu("/device:GPU:0",
+            {"loop_fusion", "MemcpyH2D", "jit_step"},
             {"correlation_id", "kernel_details", "memcpy_details"});
   gpu.line(14, "Stream #14(Compute)", 1'000'000);
-  gpu.event(1, 2'000'000, 5'000'500,
+  gpu.event(1,
+            2'000'000,
+            5'000'500,
             {{1, "", 90}, {2, "regs:32 static_shared:0 grid:16,2,1 block:64,1,1 occ_pct:100"}});
   gpu.end_line();
   gpu.line(15, "Stream #15(MemcpyH2D)", 1'000'000);
-  gpu.event(2, 500'000, 100'000,
+  gpu.event(2,
+            500'000,
+            100'000,
             {{1, "", 89}, {3, "kind_src:pageable kind_dst:device size:4096 async:1"}});
   gpu.end_line();
   gpu.line(100, "XLA Modules", 1'000'000);
@@ -87,8 +95,11 @@ std::string example() {
   gpu.end_line();
   gpu.write(space);
   Plane host("/host:CPU",
-             {"$train.py:12 step", "cuLaunchKernel", "PjitFunction(step)",
-              "$profiler.py:101 start_trace", "Collect"},
+             {"$train.py:12 step",
+              "cuLaunchKernel",
+              "PjitFunction(step)",
+              "$profiler.py:101 start_trace",
+              "Collect"},
              {"correlation_id"});
   host.line(78, "python3", 200'000);  // the profiler's own
   host.event(4, 0, 700'000'000);
@@ -115,7 +126,8 @@ std::string example() {
 }
 
 std::string show(const base::Result<model::Session>& session) {
-  if (!session) return session.error().what + '\n';
+  if (!session)
+    return session.error().what + '\n';
   const model::Session& s = *session;
   const auto text = [&](model::StringId id) { return std::string(s.strings.view(id)); };
   const auto where = [&](const auto& work) {

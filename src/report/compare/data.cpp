@@ -29,19 +29,34 @@ struct CsvSubject {
 };
 
 /// A row for each side but the first.
-void write_value_rows(const CsvSubject& subject, const ComparedValue& value,
-                      const model::Comparison& comparison, Sink& sink) {
+void write_value_rows(const CsvSubject& subject,
+                      const ComparedValue& value,
+                      const model::Comparison& comparison,
+                      Sink& sink) {
   for (std::size_t side = 1; side < value.values.size(); ++side) {
     const Change& change = value.changes[side - 1];
     std::optional<double> difference;
-    if (value.values[0] && value.values[side]) difference = change.difference;
-    csv_row(sink, {subject.kind, csv_field(subject.domain), csv_field(subject.path),
-                   csv_field(value.tag), value.unit, value.per_occurrence ? "true" : "false",
-                   csv_field(comparison.sides[side].label), csv_number(subject.counts[0]),
-                   csv_number(subject.counts[side]), csv_number(value.values[0]),
-                   csv_number(value.values[side]), csv_number(difference), csv_number(change.ratio),
-                   csv_number(change.low), csv_number(change.high), csv_number(change.p),
-                   std::string(model::standing_name(change.standing)), csv_field(change.why)});
+    if (value.values[0] && value.values[side])
+      difference = change.difference;
+    csv_row(sink,
+            {subject.kind,
+             csv_field(subject.domain),
+             csv_field(subject.path),
+             csv_field(value.tag),
+             value.unit,
+             value.per_occurrence ? "true" : "false",
+             csv_field(comparison.sides[side].label),
+             csv_number(subject.counts[0]),
+             csv_number(subject.counts[side]),
+             csv_number(value.values[0]),
+             csv_number(value.values[side]),
+             csv_number(difference),
+             csv_number(change.ratio),
+             csv_number(change.low),
+             csv_number(change.high),
+             csv_number(change.p),
+             std::string(model::standing_name(change.standing)),
+             csv_field(change.why)});
   }
 }
 
@@ -49,23 +64,34 @@ void write_value_fields(JsonWriter& json, const ComparedValue& value) {
   json.fields("unit", value.unit, "per_occurrence", value.per_occurrence, "values", value.values);
   json.line_objects("changes", value.changes, [&](const Change& change) {
     std::optional<double> confidence;
-    if (change.low) confidence = change.confidence;
-    json.fields("standing", model::standing_name(change.standing), "difference", change.difference,
-                "ratio", change.ratio, "low", change.low, "high", change.high);
+    if (change.low)
+      confidence = change.confidence;
+    json.field("standing", model::standing_name(change.standing));
+    json.field("difference", change.difference);
+    json.field("ratio", change.ratio);
+    json.field("low", change.low);
+    json.field("high", change.high);
     json.fields("confidence", confidence, "p", change.p, "why", change.why);
-    if (change.is_exact) json.field("exact", true);
+    if (change.is_exact)
+      json.field("exact", true);
   });
 }
 
 void write_compared_region(JsonWriter& json, const model::ComparedRegion& region) {
   json.open_object();
-  json.fields("path", region.path, "domain", region.domain, "kind", kind_name(region.kind),
-              "renamed_from", or_null(region.renamed_from), "occurrences", region.occurrences);
-  if (region.is_whole_run) json.field("whole_run", true);
-  if (region.is_outside_ranges) json.field("outside_ranges", true);
+  json.field("path", region.path);
+  json.field("domain", region.domain);
+  json.field("kind", kind_name(region.kind));
+  json.field("renamed_from", or_null(region.renamed_from));
+  json.field("occurrences", region.occurrences);
+  if (region.is_whole_run)
+    json.field("whole_run", true);
+  if (region.is_outside_ranges)
+    json.field("outside_ranges", true);
   json.open_object("values");
   for (const ComparedValue& value : region.values) {
-    if (!model::is_compared(region, value)) continue;
+    if (!model::is_compared(region, value))
+      continue;
     json.open_object(value.tag);
     write_value_fields(json, value);
     json.close();
@@ -73,7 +99,8 @@ void write_compared_region(JsonWriter& json, const model::ComparedRegion& region
   json.close();
   for (const auto& [list, functions] :
        {std::pair{"own_functions", &region.own_functions}, {"functions", &region.functions}}) {
-    if (functions->empty()) continue;
+    if (functions->empty())
+      continue;
     json.objects(list, *functions, [&](const model::ComparedFunction& function) {
       json.fields("name", function.name, "python", function.python, "share", function.share);
       if (function.place.known())
@@ -101,21 +128,29 @@ void write_comparison_object(const model::Comparison& comparison, JsonWriter& js
   json.open_object();
   json.field("schema", "rangescope.compare/1");
   json.objects("sides", comparison.sides, [&](const model::ComparedSide& side) {
-    json.fields("label", side.label, "runs", side.runs, "command", side.command, "devices",
-                side.devices, "duration_ns", side.duration_ns, "failed", side.failed);
+    json.field("label", side.label);
+    json.field("runs", side.runs);
+    json.field("command", side.command);
+    json.field("devices", side.devices);
+    json.field("duration_ns", side.duration_ns);
+    json.field("failed", side.failed);
   });
   json.fields("text", comparison_headline(comparison), "in_turns", comparison.in_turns);
-  json.fields("noise", comparison.noise, "method", comparison.method, "alpha", comparison.alpha,
-              "tests", comparison.tests);
-  json.line_objects("environment", comparison.environment,
-                    [&](const model::EnvironmentDifference& difference) {
-                      json.fields("what", difference.what, "values", difference.values, "heavy",
-                                  difference.heavy);
-                    });
+  json.field("noise", comparison.noise);
+  json.field("method", comparison.method);
+  json.field("alpha", comparison.alpha);
+  json.field("tests", comparison.tests);
+  json.line_objects(
+      "environment", comparison.environment, [&](const model::EnvironmentDifference& difference) {
+        json.field("what", difference.what);
+        json.field("values", difference.values);
+        json.field("heavy", difference.heavy);
+      });
   for (const auto& [name, regions] :
        {std::pair{"regions", &comparison.regions}, {"missing", &comparison.missing}}) {
     json.open_array(name);
-    for (const model::ComparedRegion& region : *regions) write_compared_region(json, region);
+    for (const model::ComparedRegion& region : *regions)
+      write_compared_region(json, region);
     json.close();
   }
   json.line_objects("renames", comparison.renames, [&](const model::RenameOffer& offer) {
@@ -138,21 +173,38 @@ void write_comparison_object(const model::Comparison& comparison, JsonWriter& js
 
 void write_comparison_csv(const model::Comparison& comparison, const Style&, Sink& sink) {
   csv_row(sink,
-          {"what", "domain", "path", "value", "unit", "per_occurrence", "side", "count_a", "count",
-           "value_a", "value_side", "difference", "ratio", "low", "high", "p", "standing", "why"});
+          {"what",
+           "domain",
+           "path",
+           "value",
+           "unit",
+           "per_occurrence",
+           "side",
+           "count_a",
+           "count",
+           "value_a",
+           "value_side",
+           "difference",
+           "ratio",
+           "low",
+           "high",
+           "p",
+           "standing",
+           "why"});
   for (const auto* regions : {&comparison.regions, &comparison.missing}) {
     for (const model::ComparedRegion& region : *regions) {
       const std::string path = model::path_text("", region.path);
       const std::string kind(kind_name(region.kind));
       for (const ComparedValue& value : region.values) {
-        if (!model::is_compared(region, value)) continue;
+        if (!model::is_compared(region, value))
+          continue;
         write_value_rows({kind, path, region.domain, region.occurrences}, value, comparison, sink);
       }
       for (const auto& [subject_kind, functions] :
            {std::pair{"own_function", &region.own_functions}, {"function", &region.functions}}) {
         for (const model::ComparedFunction& function : *functions) {
-          const CsvSubject subject{subject_kind, path + " > " + function.name, region.domain,
-                                   region.occurrences};
+          const CsvSubject subject{
+              subject_kind, path + " > " + function.name, region.domain, region.occurrences};
           write_value_rows(subject, function.self, comparison, sink);
         }
       }
@@ -182,16 +234,21 @@ void write_gate_markdown(const model::Gate& gate, const Style&, Sink& sink) {
 void write_gate_json(const model::Gate& gate, const Style&, Sink& sink) {
   JsonWriter json(sink);
   json.open_object();
-  json.fields("schema", "rangescope.gate/1", "verdict", model::gate_verdict_name(gate.verdict),
-              "text", gate_headline(gate), "max_regression", gate.max_regression);
+  json.field("schema", "rangescope.gate/1");
+  json.field("verdict", model::gate_verdict_name(gate.verdict));
+  json.field("text", gate_headline(gate));
+  json.field("max_regression", gate.max_regression);
   json.line_objects("checks", gate.checks, [&](const GateCheck& check) {
     const model::ComparedRegion& region = region_of(gate, check);
-    json.fields("verdict", model::gate_verdict_name(check.verdict), "path",
-                model::path_text(region.domain, region.path), "kind", kind_name(region.kind),
-                "metric", value_of(gate, check).tag, "hidden", check.hidden);
+    json.field("verdict", model::gate_verdict_name(check.verdict));
+    json.field("path", model::path_text(region.domain, region.path));
+    json.field("kind", kind_name(region.kind));
+    json.field("metric", value_of(gate, check).tag);
+    json.field("hidden", check.hidden);
     if (const model::ComparedFunction* function = model::function_of(gate, check))
       json.field("function", function->name);
-    if (check.runs_to_decide) json.field("runs_to_decide", check.runs_to_decide);
+    if (check.runs_to_decide)
+      json.field("runs_to_decide", check.runs_to_decide);
     json.field("text", check.text);
   });
   json.key("comparison");
@@ -204,14 +261,16 @@ void write_gate_json(const model::Gate& gate, const Style&, Sink& sink) {
 // undecided checks are skipped cases.
 void write_gate_junit(const model::Gate& gate, const Style&, Sink& sink) {
   const auto count = [&](GateVerdict verdict) {
-    return std::ranges::count(gate.checks, verdict,
-                              [](const GateCheck& check) { return check.verdict; });
+    return std::ranges::count(
+        gate.checks, verdict, [](const GateCheck& check) { return check.verdict; });
   };
   const auto failures = count(GateVerdict::kRegressed);
   const auto skipped = count(GateVerdict::kUndecided);
   const std::string counts = fmt::format(
       "name=\"rangescope gate\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\"",
-      gate.checks.size(), failures, skipped);
+      gate.checks.size(),
+      failures,
+      skipped);
   sink.write(fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {0}>\n  <testsuite {0}>\n", counts));
   for (const GateCheck& check : gate.checks) {

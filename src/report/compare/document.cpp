@@ -35,30 +35,39 @@ bool has_significant_change(const std::vector<model::ComparedFunction>& function
 const ComparedRegion* functions_shown(const Comparison& comparison, const std::string& cpu) {
   const ComparedRegion* by_last_name = nullptr;
   for (const ComparedRegion& region : comparison.regions) {
-    if (region.functions.empty()) continue;
+    if (region.functions.empty())
+      continue;
     if (cpu.empty()) {
-      if (has_significant_change(region.own_functions)) return &region;
-      if (has_significant_change(region.functions)) return &region;
+      if (has_significant_change(region.own_functions))
+        return &region;
+      if (has_significant_change(region.functions))
+        return &region;
       continue;
     }
-    if (model::path_text("", region.path) == cpu) return &region;
-    if (by_last_name == nullptr && region.path.back() == cpu) by_last_name = &region;
+    if (model::path_text("", region.path) == cpu)
+      return &region;
+    if (by_last_name == nullptr && region.path.back() == cpu)
+      by_last_name = &region;
   }
   return by_last_name;
 }
 
 const ComparedRegion* chains_shown(const Comparison& comparison, const std::string& cpu) {
   const ComparedRegion* shown = functions_shown(comparison, cpu);
-  if (shown != nullptr || !cpu.empty()) return shown;
+  if (shown != nullptr || !cpu.empty())
+    return shown;
   std::int64_t largest_samples = 0;
   for (const ComparedRegion& region : comparison.regions) {
-    if (region.functions.empty()) continue;
+    if (region.functions.empty())
+      continue;
     std::int64_t samples = 0;
-    for (const model::ComparedChain& chain : region.chains) samples += chain.samples.front();
+    for (const model::ComparedChain& chain : region.chains)
+      samples += chain.samples.front();
     if (shown != nullptr) {
       const std::size_t depth = region.path.size(), shown_depth = shown->path.size();
       const bool is_heavier_sibling = depth == shown_depth && samples > largest_samples;
-      if (depth >= shown_depth && !is_heavier_sibling) continue;
+      if (depth >= shown_depth && !is_heavier_sibling)
+        continue;
     }
     shown = &region;
     largest_samples = samples;
@@ -73,7 +82,8 @@ std::string side_sentence(const Comparison& comparison, std::size_t index) {
   const model::ComparedSide& side = comparison.sides[index];
   std::string text = side_letter(index) + " = " + base::printable(side.label);
   const bool has_several_runs = side.runs > 1;
-  if (has_several_runs) text += ": " + base::counted(side.runs, "run");
+  if (has_several_runs)
+    text += ": " + base::counted(side.runs, "run");
   if (!side.command.empty()) {
     text += has_several_runs ? " of " : ": ";
     text += base::printable(base::shell_quote(side.command));
@@ -84,7 +94,8 @@ std::string side_sentence(const Comparison& comparison, std::size_t index) {
 /// "wall_ns.median (median instance)", "gpu.busy_ns, per instance (...)"
 std::string value_heading(const ComparedValue& value) {
   std::string text = base::printable(value.tag);
-  if (value.per_occurrence) text += ", per instance";
+  if (value.per_occurrence)
+    text += ", per instance";
   if (const model::Measure* measure = model::find_measure(value.tag))
     text += " (" + std::string(measure->formula) + ")";
   return text;
@@ -93,7 +104,8 @@ std::string value_heading(const ComparedValue& value) {
 /// "12 %, 45 %" of wall time, one for each side.
 std::string shares_text(const std::vector<std::optional<double>>& shares) {
   std::vector<std::string> texts;
-  for (const auto& share : shares) texts.push_back(share ? base::format_share(*share) : "-");
+  for (const auto& share : shares)
+    texts.push_back(share ? base::format_share(*share) : "-");
   return base::join(texts, ", ");
 }
 
@@ -103,7 +115,8 @@ std::string difference_sentence(const model::EnvironmentDifference& difference) 
   for (std::size_t side = 0; side < difference.values.size(); ++side) {
     const std::string& value = difference.values[side];
     std::string text = "unknown";
-    if (!value.empty()) text = base::elide(base::printable(value), 100);
+    if (!value.empty())
+      text = base::elide(base::printable(value), 100);
     sides.push_back(side_letter(side) + " " + text);
   }
   return difference.what + ": " + base::join(sides, ", ");
@@ -111,8 +124,10 @@ std::string difference_sentence(const model::EnvironmentDifference& difference) 
 
 std::string rename_sentence(const model::RenameOffer& offer) {
   return fmt::format("possibly renamed in {}: {} is now {} ({}); to join them: --rename {}",
-                     side_letter(offer.side), base::printable(offer.from),
-                     base::printable(offer.to), offer.reason,
+                     side_letter(offer.side),
+                     base::printable(offer.from),
+                     base::printable(offer.to),
+                     offer.reason,
                      base::shell_quote(base::printable(offer.from + "=" + offer.to)));
 }
 
@@ -122,7 +137,8 @@ std::vector<std::string> untested_sentences(const model::Comparison& comparison)
   for (const model::ComparedRegion& region : comparison.regions) {
     for (const ComparedValue& value : region.values) {
       for (const Change& change : value.changes) {
-        if (change.standing == Standing::kUntested && !change.why.empty()) ++reasons[change.why];
+        if (change.standing == Standing::kUntested && !change.why.empty())
+          ++reasons[change.why];
       }
     }
   }
@@ -138,16 +154,19 @@ std::string missing_sentence(const ComparedRegion& region) {
   std::vector<std::size_t> sides;
   std::vector<std::string> letters;
   for (std::size_t side = 0; side < region.occurrences.size(); ++side) {
-    if (!region.occurrences[side]) continue;
+    if (!region.occurrences[side])
+      continue;
     sides.push_back(side);
     letters.push_back(side_letter(side));
   }
   std::string text = "only in " + base::join(letters, ", ") + ": " + region_label(region);
-  if (sides.empty()) return text;
+  if (sides.empty())
+    return text;
   const std::size_t side = sides.front();
   text += ", instances " + compared_number(*region.occurrences[side], "count");
   for (const ComparedValue& value : region.values) {
-    if (value.values[side]) text += ", " + value.title + " " + side_value(value, side);
+    if (value.values[side])
+      text += ", " + value.title + " " + side_value(value, side);
   }
   return text;
 }
@@ -155,8 +174,10 @@ std::string missing_sentence(const ComparedRegion& region) {
 Tone standing_tone(const ComparedValue& value, std::size_t side) {
   const bool has_first = value.values[0].has_value();
   const bool has_second = value.values[side].has_value();
-  if (has_first != has_second) return Tone::kPlain;  // new or gone
-  if (!has_first) return Tone::kDim;
+  if (has_first != has_second)
+    return Tone::kPlain;  // new or gone
+  if (!has_first)
+    return Tone::kDim;
   switch (value.changes[side - 1].standing) {
     case Standing::kMore: return Tone::kBad;
     case Standing::kLess: return Tone::kGood;
@@ -167,13 +188,15 @@ Tone standing_tone(const ComparedValue& value, std::size_t side) {
 }
 
 std::string_view whisker_class(const Change& change) {
-  if (change.standing == Standing::kMore) return "more";
+  if (change.standing == Standing::kMore)
+    return "more";
   return change.standing == Standing::kLess ? "less" : "noise";
 }
 
 /// For HTML: ratio and interval around "no change", on a logarithmic scale up to `scale`.
 std::string whisker(const Change& change, double scale) {
-  if (!change.ratio || *change.ratio <= 0) return "";
+  if (!change.ratio || *change.ratio <= 0)
+    return "";
   constexpr double kWidth = 120, kHeight = 16;
   const auto x = [&](double ratio) {
     const double part = std::clamp(std::log(ratio) / scale, -1.0, 1.0);
@@ -183,13 +206,18 @@ std::string whisker(const Change& change, double scale) {
       "<svg width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" aria-hidden=\"true\"><line "
       "x1=\"{2}\" x2=\"{2}\" "
       "y1=\"0\" y2=\"{1}\"/>",
-      kWidth, kHeight, kWidth / 2);
+      kWidth,
+      kHeight,
+      kWidth / 2);
   const std::string_view style = whisker_class(change);
   if (change.low && *change.low > 0)
     svg += fmt::format(
         "<line class=\"{}\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"8\" y2=\"8\" stroke-width=\"2\"/>",
-        style, x(*change.low), x(*change.high));
-  return svg + fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"8\" r=\"4\"/></svg>", style,
+        style,
+        x(*change.low),
+        x(*change.high));
+  return svg + fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"8\" r=\"4\"/></svg>",
+                           style,
                            x(*change.ratio));
 }
 
@@ -204,7 +232,8 @@ double whisker_scale(const std::vector<ComparedRow>& rows) {
   for (const ComparedRow& row : rows) {
     for (const Change& change : row.value->changes) {
       for (const auto& ratio : {change.ratio, change.low, change.high}) {
-        if (ratio && *ratio > 0) largest = std::max(largest, std::abs(std::log(*ratio)));
+        if (ratio && *ratio > 0)
+          largest = std::max(largest, std::abs(std::log(*ratio)));
       }
     }
   }
@@ -212,7 +241,9 @@ double whisker_scale(const std::vector<ComparedRow>& rows) {
 }
 
 /// Change, interval, p and verdict of a side.
-void add_change_cells(const ComparedValue& value, std::size_t side, double scale,
+void add_change_cells(const ComparedValue& value,
+                      std::size_t side,
+                      double scale,
                       std::vector<GridCell>& cells) {
   const Change& change = value.changes[side - 1];
   const Tone tone = standing_tone(value, side);
@@ -223,7 +254,9 @@ void add_change_cells(const ComparedValue& value, std::size_t side, double scale
   cells.push_back({standing_text(value, side), tone, 0, change.why});
 }
 
-Grid comparison_grid(const Comparison& comparison, const char* label_head, const char* count_head,
+Grid comparison_grid(const Comparison& comparison,
+                     const char* label_head,
+                     const char* count_head,
                      const std::vector<ComparedRow>& rows) {
   const std::size_t sides = comparison.sides.size();
   Grid grid({{label_head, false, true}, {count_head, true, false, 2}});
@@ -232,10 +265,11 @@ Grid comparison_grid(const Comparison& comparison, const char* label_head, const
     grid.columns.push_back({side_letter(side), true, false, side == 0 ? 4 : 5});
   for (std::size_t side = 1; side < sides; ++side) {
     const std::string letter = sides > 2 ? " " + side_letter(side) : "";
-    grid.columns.insert(grid.columns.end(), {{"change" + letter},
-                                             {"between" + letter, true, false, 3},
-                                             {"p" + letter, true, false, 1},
-                                             {"verdict" + letter, false}});
+    grid.columns.insert(grid.columns.end(),
+                        {{"change" + letter},
+                         {"between" + letter, true, false, 3},
+                         {"p" + letter, true, false, 1},
+                         {"verdict" + letter, false}});
   }
   const double scale = whisker_scale(rows);
   for (const ComparedRow& row : rows) {
@@ -255,7 +289,8 @@ void add_sides(Section& section, const Comparison& comparison) {
   for (std::size_t side = 0; side < comparison.sides.size(); ++side)
     section.add({.text = side_sentence(comparison, side), .shape = Line::kItem});
   for (const model::EnvironmentDifference& difference : comparison.environment)
-    section.add({"different " + difference_sentence(difference), Line::kItem,
+    section.add({"different " + difference_sentence(difference),
+                 Line::kItem,
                  difference.heavy ? Tone::kWarn : Tone::kPlain});
   for (const std::string& note : comparison.notes)
     section.add({note, Line::kItem, Tone::kWarn, "note"});
@@ -273,7 +308,8 @@ std::string prediction_sentence(const Comparison& comparison,
   const std::string in_side = " in " + side_letter(prediction.side);
   if (prediction.realised_ns) {
     text += ", realised";
-    if (comparison.sides.size() > 2) text += in_side;
+    if (comparison.sides.size() > 2)
+      text += in_side;
     text += " " + base::format_ns(*prediction.realised_ns);
   } else {
     text += "; the range is not" + in_side;
@@ -282,7 +318,8 @@ std::string prediction_sentence(const Comparison& comparison,
 }
 
 void add_predictions(Document& page, const Comparison& comparison) {
-  if (comparison.predictions.empty()) return;
+  if (comparison.predictions.empty())
+    return;
   Section& section = page.begin("Predicted and realised, per instance", false);
   for (const ComparedPrediction& prediction : comparison.predictions)
     section.add({.text = prediction_sentence(comparison, prediction),
@@ -306,7 +343,8 @@ void add_missing(Document& page, const Comparison& comparison, std::size_t max_l
 /// A table for each compared value, with at most `top` regions (0: all) in it.
 void add_values(Document& page, const Comparison& comparison, std::size_t top) {
   const std::vector<ComparedRegion>& regions = comparison.regions;
-  if (regions.empty()) return;
+  if (regions.empty())
+    return;
   const std::size_t shown = top == 0 ? regions.size() : std::min(top, regions.size());
   for (std::size_t v = 0; v < regions.front().values.size(); ++v) {
     std::vector<ComparedRow> rows;
@@ -326,16 +364,19 @@ void add_values(Document& page, const Comparison& comparison, std::size_t top) {
 void add_functions(Document& page, const Comparison& comparison, const std::string& cpu) {
   constexpr std::size_t kDefaultFunctions = 10;
   const ComparedRegion* region = functions_shown(comparison, cpu);
-  if (region == nullptr) return;
+  if (region == nullptr)
+    return;
   const auto add = [&](const std::vector<model::ComparedFunction>& functions,
                        const std::string& heading) {
     std::vector<ComparedRow> rows;
     for (const model::ComparedFunction& function : functions) {
-      if (cpu.empty() && rows.size() == kDefaultFunctions) break;
+      if (cpu.empty() && rows.size() == kDefaultFunctions)
+        break;
       rows.push_back(
           {compared_function_text(function), shares_text(function.share), &function.self});
     }
-    if (rows.empty()) return;
+    if (rows.empty())
+      return;
     page.begin(heading, false).add(comparison_grid(comparison, "function", "of wall time", rows));
   };
   const std::string label = region_label(*region);
@@ -346,7 +387,8 @@ void add_functions(Document& page, const Comparison& comparison, const std::stri
 
 void add_compared_kernels(Document& page, const Comparison& comparison, std::size_t top) {
   const std::size_t shown = std::min(top, comparison.kernels.size());
-  if (shown == 0) return;
+  if (shown == 0)
+    return;
   std::vector<ComparedRow> rows;
   for (std::size_t i = 0; i < shown; ++i) {
     const model::ComparedKernel& kernel = comparison.kernels[i];
@@ -383,7 +425,8 @@ Document comparison_document(const Comparison& comparison, const Style& style) {
     foot.add({text, Line::kItem, Tone::kDim});
   if (comparison.tests > 0)
     foot.add({base::counted(comparison.tests, "value") + " tested: " + comparison.method,
-              Line::kItem, Tone::kDim});
+              Line::kItem,
+              Tone::kDim});
   return page;
 }
 
@@ -393,7 +436,8 @@ namespace {
 /// that regressed; "" if none did.
 std::string regressed_own_function(const model::Gate& gate) {
   for (const GateCheck& check : gate.checks) {
-    if (check.verdict != GateVerdict::kRegressed || !check.is_own_function) continue;
+    if (check.verdict != GateVerdict::kRegressed || !check.is_own_function)
+      continue;
     return own_function_change(*model::function_of(gate, check), region_of(gate, check), 1);
   }
   return {};
@@ -406,26 +450,30 @@ std::string gate_headline(const model::Gate& gate) {
   const std::size_t regressed = count_checks(gate, GateVerdict::kRegressed);
   const std::size_t undecided = count_checks(gate, GateVerdict::kUndecided);
   std::string text;
-  if (gate.verdict == GateVerdict::kUndecided) text = "undecided: ";
+  if (gate.verdict == GateVerdict::kUndecided)
+    text = "undecided: ";
   if (regressed > 0) {
     const std::string values = base::counted(gate.checks.size(), "value");
     text += fmt::format("{} of {} regressed (limit {})", regressed, values, limit);
     const std::string function = regressed_own_function(gate);
-    if (!function.empty()) text += ": " + function;
+    if (!function.empty())
+      text += ": " + function;
   } else {
     const std::string values = base::counted(gate.checks.size() - undecided, "value");
     text += fmt::format("no regression in {} (limit {})", values, limit);
   }
   std::size_t decidable = 0, runs = 0;  // by more runs
   for (const GateCheck& check : gate.checks) {
-    if (check.verdict != GateVerdict::kUndecided || !check.runs_to_decide) continue;
+    if (check.verdict != GateVerdict::kUndecided || !check.runs_to_decide)
+      continue;
     ++decidable;
     runs = std::max(runs, *check.runs_to_decide);
   }
-  if (undecided > decidable) text += fmt::format("; {} could not be judged", undecided - decidable);
+  if (undecided > decidable)
+    text += fmt::format("; {} could not be judged", undecided - decidable);
   if (decidable > 0)
-    text += fmt::format("; {0} undecided: about {1} runs per side decide (profile --repeat {1})",
-                        decidable, runs);
+    text += fmt::format(
+        "; {0} undecided: about {1} runs per side decide (profile --repeat {1})", decidable, runs);
   return text;
 }
 
@@ -433,7 +481,8 @@ std::string gate_label(const model::Gate& gate, const GateCheck& check) {
   const model::ComparedRegion& region = region_of(gate, check);
   const std::string label = region_label(region);
   const model::ComparedFunction* function = model::function_of(gate, check);
-  if (function == nullptr) return label;
+  if (function == nullptr)
+    return label;
   return compared_function_text(*function) + " in " + label;
 }
 
@@ -443,17 +492,21 @@ namespace {
 std::string rule_sentence(const model::Gate& gate) {
   const auto is_below = [&](const GateCheck& check) {
     const auto& ratio = value_of(gate, check).changes[0].ratio;
-    if (check.verdict != GateVerdict::kRegressed || !ratio) return false;
+    if (check.verdict != GateVerdict::kRegressed || !ratio)
+      return false;
     return *ratio < 1 + gate.max_regression;
   };
   const auto below = std::ranges::count_if(gate.checks, is_below);
-  if (below == 0) return {};
+  if (below == 0)
+    return {};
   const std::string limit = fmt::format("{:g} %", gate.max_regression * 100);
   return fmt::format(
       "{} below {} failed, too: an increase that is statistically significant fails when its "
       "interval reaches the limit, so that one of exactly {} is always found; more runs make the "
       "interval narrower",
-      base::counted(static_cast<std::size_t>(below), "value"), limit, limit);
+      base::counted(static_cast<std::size_t>(below), "value"),
+      limit,
+      limit);
 }
 
 std::string_view gate_emoji(GateVerdict verdict) {
@@ -491,8 +544,10 @@ void add_checks(Document& page, const model::Gate& gate, GateVerdict verdict) {
              {"p", true, false, 1}});
   std::size_t checks = 0;
   for (const GateCheck& check : gate.checks) {
-    if (check.verdict != verdict) continue;
-    if (++checks > kMaxRows && !is_regression) continue;
+    if (check.verdict != verdict)
+      continue;
+    if (++checks > kMaxRows && !is_regression)
+      continue;
     const ComparedValue& value = value_of(gate, check);
     grid.add({{verdict_name, tone},
               {gate_label(gate, check)},
@@ -503,7 +558,8 @@ void add_checks(Document& page, const model::Gate& gate, GateVerdict verdict) {
               {interval_text(value.changes[0]), Tone::kDim, 0, check.text},
               {p_text(value.changes[0]), Tone::kDim}});
   }
-  if (checks == 0) return;
+  if (checks == 0)
+    return;
   if (checks > grid.rows.size())
     grid.omitted = base::counted(checks - grid.rows.size(), "more value");
   Section& section = page.begin(base::counted(checks, "value") + " " + verdict_name);
@@ -527,7 +583,8 @@ Document gate_document(const model::Gate& gate) {
   for (const std::string& text : untested_sentences(gate.comparison))
     foot.add({text, Line::kItem, Tone::kDim});
   const std::string rule = rule_sentence(gate);
-  if (!rule.empty()) foot.add({rule, Line::kItem, Tone::kWarn});
+  if (!rule.empty())
+    foot.add({rule, Line::kItem, Tone::kWarn});
   foot.add({headline, Line::kItem, gate_tone(gate.verdict)});
   return page;
 }

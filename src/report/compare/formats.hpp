@@ -25,7 +25,8 @@ struct ComparisonFormat {
 
 /// kNothingCaptured if the format or the style needs samples of the CPU that the sides lack.
 [[nodiscard]] base::Result<void> check_sampled(const model::Comparison& comparison,
-                                               std::string_view format, const Style& style);
+                                               std::string_view format,
+                                               const Style& style);
 
 WriteComparison write_comparison_json, write_comparison_csv, write_comparison_html;
 /// Call chains as difffolded.pl prints them: `range;function;function SAMPLES SAMPLES`, one number

@@ -39,11 +39,14 @@ OwnFunctionChange own_function_change_in(const Comparison& comparison,
                                          const ComparedRegion* preferred) {
   OwnFunctionChange first;
   for (const ComparedRegion& region : comparison.regions) {
-    if (region.own_functions.empty()) continue;
+    if (region.own_functions.empty())
+      continue;
     const ComparedFunction& function = region.own_functions.front();
     const auto change = std::ranges::find_if(function.self.changes, model::is_significant);
-    if (change == function.self.changes.end()) continue;
-    if (first.region != nullptr && &region != preferred) continue;
+    if (change == function.self.changes.end())
+      continue;
+    if (first.region != nullptr && &region != preferred)
+      continue;
     first.region = &region;
     first.side = static_cast<std::size_t>(change - function.self.changes.begin()) + 1;
     first.text = own_function_change(function, region, first.side);
@@ -54,7 +57,8 @@ OwnFunctionChange own_function_change_in(const Comparison& comparison,
 /// "dedup (quad.py:2) takes 412.7 ms of CPU time instead of 10.19 ms (+3950 %) in decode."
 std::string own_function_sentence(const Comparison& comparison, const OwnFunctionChange& own) {
   std::string text;
-  if (comparison.sides.size() > 2) text = side_letter(own.side) + ": ";
+  if (comparison.sides.size() > 2)
+    text = side_letter(own.side) + ": ";
   return text + own.text + " in " + region_label(*own.region) + ".";
 }
 
@@ -62,17 +66,22 @@ std::string own_function_sentence(const Comparison& comparison, const OwnFunctio
 /// the function of the program that changed most; "" without a significant change.
 std::string function_sentence(const Comparison& comparison) {
   const ComparedRegion* region = functions_shown(comparison, "");
-  if (region == nullptr) return {};
+  if (region == nullptr)
+    return {};
   for (const ComparedFunction& function : region->functions) {
     const ComparedValue& self = function.self;
     const auto change = std::ranges::find_if(self.changes, model::is_significant);
-    if (change == self.changes.end() || !is_program_function(function)) continue;
+    if (change == self.changes.end() || !is_program_function(function))
+      continue;
     const auto side = static_cast<std::size_t>(change - self.changes.begin()) + 1;
     std::string text;
-    if (comparison.sides.size() > 2) text = side_letter(side) + ": ";
+    if (comparison.sides.size() > 2)
+      text = side_letter(side) + ": ";
     text += base::printable(function.name) + " in " + region_label(*region);
     text += fmt::format(" is {}: its own CPU time from {} to {} per instance ({}).",
-                        standing_text(self, side), side_value(self, 0), side_value(self, side),
+                        standing_text(self, side),
+                        side_value(self, 0),
+                        side_value(self, side),
                         change_text(self, side));
     return text;
   }
@@ -85,10 +94,12 @@ std::string kernel_sentence(const Comparison& comparison) {
   for (const ComparedKernel& kernel : comparison.kernels) {
     const ComparedValue& per_call = kernel.per_call;
     const auto change = std::ranges::find_if(per_call.changes, model::is_significant);
-    if (change == per_call.changes.end()) continue;
+    if (change == per_call.changes.end())
+      continue;
     const auto side = static_cast<std::size_t>(change - per_call.changes.begin()) + 1;
     std::string text;
-    if (comparison.sides.size() > 2) text = side_letter(side) + ": ";
+    if (comparison.sides.size() > 2)
+      text = side_letter(side) + ": ";
     text += base::elide(base::printable(kernel.name), 100);
     text += " is " + standing_text(per_call, side) + ": from " + side_value(per_call, 0);
     text += " to " + side_value(per_call, side);
@@ -106,12 +117,15 @@ std::string factor_text(double factor, double low, double high) {
 /// "B is 1.36 ± 0.04 times faster", by the time of the whole run; "" if that is not compared.
 std::string run_speed_text(const Comparison& comparison, std::size_t side) {
   const auto run = std::ranges::find_if(comparison.regions, &ComparedRegion::is_whole_run);
-  if (run == comparison.regions.end()) return {};
+  if (run == comparison.regions.end())
+    return {};
   const auto wall = std::ranges::find(run->values, "wall_ns.median", &ComparedValue::tag);
-  if (wall == run->values.end()) return {};
+  if (wall == run->values.end())
+    return {};
   const Change& change = wall->changes[side - 1];
   const std::string letter = side_letter(side);
-  if (!change.low || !change.high || *change.low <= 0) return {};
+  if (!change.low || !change.high || *change.low <= 0)
+    return {};
   if (!model::is_significant(change)) {
     const std::string runs = base::counted(comparison.sides[side].runs, "run");
     std::string text =
@@ -130,11 +144,15 @@ std::string largest_changes_text(const Comparison& comparison, std::size_t side)
   constexpr std::size_t kMaxNamed = 2;
   std::vector<std::string> texts;
   for (const ComparedRegion& region : comparison.regions) {
-    if (texts.size() == kMaxNamed) break;
-    if (region.values.empty() || !model::is_range(region)) continue;
+    if (texts.size() == kMaxNamed)
+      break;
+    if (region.values.empty() || !model::is_range(region))
+      continue;
     const ComparedValue& value = region.values.front();
-    if (!model::is_innermost(region, comparison)) continue;
-    if (!model::is_significant(value.changes[side - 1])) continue;
+    if (!model::is_innermost(region, comparison))
+      continue;
+    if (!model::is_significant(value.changes[side - 1]))
+      continue;
     texts.push_back(base::printable(region.path.back()) + " " + change_text(value, side));
   }
   return base::join(texts, ", ");
@@ -146,9 +164,11 @@ std::string turns_sentence(const Comparison& comparison) {
   std::vector<std::string> texts;
   for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
     const std::string speed = run_speed_text(comparison, side);
-    if (!speed.empty()) texts.push_back(speed);
+    if (!speed.empty())
+      texts.push_back(speed);
     const std::string changes = largest_changes_text(comparison, side);
-    if (!changes.empty()) texts.push_back(changes);
+    if (!changes.empty())
+      texts.push_back(changes);
   }
   return texts.empty() ? "" : base::join(texts, "; ") + ".";
 }
@@ -170,14 +190,16 @@ ChangesOfRegions changes_of_regions(const Comparison& comparison) {
   double largest = -1;
   for (const ComparedRegion& region : comparison.regions) {
     for (const ComparedValue& value : region.values) {
-      if (!model::is_known(value)) continue;
+      if (!model::is_known(value))
+        continue;
       for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
         const Change& change = value.changes[side - 1];
         ++changes.counts[change.standing];
         // Units differ between values: ratios compare them. Of equal ratios of a region the first
         // counts, mostly that of its wall time.
         const double size = change.ratio ? std::abs(std::log(std::max(*change.ratio, 1e-9))) : 0;
-        if (!model::is_significant(change) || size <= largest) continue;
+        if (!model::is_significant(change) || size <= largest)
+          continue;
         largest = size;
         changes.region = &region;
         changes.value = &value;
@@ -195,21 +217,24 @@ std::string no_change_sentence(std::size_t regions, std::size_t noise, std::size
     return "Nothing could be tested in " + scope + ": too few runs or instances to estimate noise.";
   std::string text = "No statistically significant change of a range: ";
   text += base::counted(noise, "value") + " in " + scope + ".";
-  if (untested > 0) text += fmt::format(" {} could not be tested.", untested);
+  if (untested > 0)
+    text += fmt::format(" {} could not be tested.", untested);
   return text;
 }
 
 /// A program without ranges has one instance: its median is the wall time.
 std::string value_name(const ComparedRegion& region, const ComparedValue& value) {
   const bool is_program = region.path == std::vector<std::string>{std::string(model::kProgram)};
-  if (is_program && value.tag == "wall_ns.median") return "wall time";
+  if (is_program && value.tag == "wall_ns.median")
+    return "wall time";
   return base::printable(value.tag);
 }
 
 /// What changed in one or two sentences: the largest significant change of a region, with the
 /// program's own function that changed in it, and the number of other changes, or that there is
 /// none.
-std::string regions_sentence(const Comparison& comparison, const ChangesOfRegions& changes,
+std::string regions_sentence(const Comparison& comparison,
+                             const ChangesOfRegions& changes,
                              const OwnFunctionChange& own) {
   const std::size_t noise = changes.count(Standing::kNoise);
   const std::size_t rose = changes.count(Standing::kMore);
@@ -219,16 +244,25 @@ std::string regions_sentence(const Comparison& comparison, const ChangesOfRegion
   const ComparedValue& value = *changes.value;
   const std::size_t side = changes.side;
   std::string text;
-  if (comparison.sides.size() > 2) text = side_letter(side) + ": ";
-  text += fmt::format("{} is {}: {} from {} to {} ({})", region_label(*changes.region),
-                      standing_text(value, side), value_name(*changes.region, value),
-                      side_value(value, 0), side_value(value, side), change_text(value, side));
-  if (own.region == changes.region && own.side == side) text += "; " + own.text;
+  if (comparison.sides.size() > 2)
+    text = side_letter(side) + ": ";
+  text += fmt::format("{} is {}: {} from {} to {} ({})",
+                      region_label(*changes.region),
+                      standing_text(value, side),
+                      value_name(*changes.region, value),
+                      side_value(value, 0),
+                      side_value(value, side),
+                      change_text(value, side));
+  if (own.region == changes.region && own.side == side)
+    text += "; " + own.text;
   text += ".";
-  if (rose + fell == 1) return text + " No other change is statistically significant.";
+  if (rose + fell == 1)
+    return text + " No other change is statistically significant.";
   text +=
       fmt::format(" In all, {} rose and {} fell significantly; {} did not change significantly.",
-                  base::counted(rose, "value"), fell, noise);
+                  base::counted(rose, "value"),
+                  fell,
+                  noise);
   return text;
 }
 
@@ -241,7 +275,8 @@ Standing headline_standing(const Comparison& comparison) {
       return run->values.front().changes.front().standing;
   }
   const ChangesOfRegions changes = changes_of_regions(comparison);
-  if (changes.region == nullptr) return Standing::kNoise;
+  if (changes.region == nullptr)
+    return Standing::kNoise;
   return changes.value->changes[changes.side - 1].standing;
 }
 
@@ -250,7 +285,8 @@ std::string comparison_headline(const Comparison& comparison) {
   const OwnFunctionChange own = own_function_change_in(comparison, changes.region);
   std::vector<std::string> sentences;
   bool names_own_function = false;
-  if (comparison.in_turns) sentences.push_back(turns_sentence(comparison));
+  if (comparison.in_turns)
+    sentences.push_back(turns_sentence(comparison));
   if (sentences.empty() || sentences.front().empty()) {
     sentences = {regions_sentence(comparison, changes, own)};
     names_own_function =

@@ -11,8 +11,8 @@ using model::ComparedValue;
 using model::Comparison;
 using model::Standing;
 
-ComparedValue value(const char* tag, double before, double after, double low, double high,
-                    Standing standing) {
+ComparedValue value(
+    const char* tag, double before, double after, double low, double high, Standing standing) {
   ComparedValue out;
   out.tag = tag;
   out.unit = "ns";
@@ -37,7 +37,8 @@ ComparedRegion region(std::vector<std::string> path, const ComparedValue& wall) 
 Comparison two_sides(std::vector<ComparedRegion> regions) {
   Comparison out;
   out.sides.resize(2);
-  for (model::ComparedSide& side : out.sides) side.runs = 10;
+  for (model::ComparedSide& side : out.sides)
+    side.runs = 10;
   out.regions = std::move(regions);
   return out;
 }

@@ -18,7 +18,8 @@ using model::Standing;
 
 std::string percent_change(double ratio) {
   const double change = (ratio - 1) * 100;
-  if (std::abs(change) < 0.05) return "0.0";
+  if (std::abs(change) < 0.05)
+    return "0.0";
   return fmt::format("{:+.{}f}", change, std::abs(change) < 100 ? 1 : 0);
 }
 
@@ -31,13 +32,16 @@ std::string side_letter(std::size_t side) {
 
 std::string region_label(const model::ComparedRegion& region) {
   std::string text = base::printable(model::path_text(region.domain, region.path));
-  if (region.kind == model::RangeKind::kStartEnd) text += model::kStartEndMark;
-  if (!region.renamed_from.empty()) text += " (was " + base::printable(region.renamed_from) + ")";
+  if (region.kind == model::RangeKind::kStartEnd)
+    text += model::kStartEndMark;
+  if (!region.renamed_from.empty())
+    text += " (was " + base::printable(region.renamed_from) + ")";
   return text;
 }
 
 std::string compared_number(double value, const std::string& unit) {
-  if (unit == "count" && value != std::floor(value)) return fmt::format("{:.4g}", value);
+  if (unit == "count" && value != std::floor(value))
+    return fmt::format("{:.4g}", value);
   return format_value(value, unit);
 }
 
@@ -46,12 +50,14 @@ std::string side_value(const ComparedValue& value, std::size_t side) {
 }
 
 std::string compared_function_text(const model::ComparedFunction& function) {
-  if (!function.place.known()) return base::printable(function.name);
+  if (!function.place.known())
+    return base::printable(function.name);
   return base::printable(model::place_text(function.place));
 }
 
 std::string own_function_change(const model::ComparedFunction& function,
-                                const model::ComparedRegion& region, std::size_t side) {
+                                const model::ComparedRegion& region,
+                                std::size_t side) {
   const ComparedValue& cpu = function.self;
   std::string text = compared_function_text(function) + " takes ";
   if (cpu.values[side] == 0)
@@ -60,9 +66,11 @@ std::string own_function_change(const model::ComparedFunction& function,
     text += side_value(cpu, side) + " of CPU time";
   const bool is_one_instance =
       std::ranges::count(region.occurrences, 1.0) == std::ssize(region.occurrences);
-  if (!is_one_instance) text += " per instance";
+  if (!is_one_instance)
+    text += " per instance";
   text += " instead of ";
-  if (cpu.values[0] == 0) return text + "none";
+  if (cpu.values[0] == 0)
+    return text + "none";
   return text + side_value(cpu, 0) + " (" + change_text(cpu, side) + ")";
 }
 
@@ -71,35 +79,44 @@ std::string counts_text(const std::vector<std::optional<double>>& counts) {
     return count ? compared_number(*count, "count") : std::string("-");
   };
   const bool are_equal = std::ranges::count(counts, counts.front()) == std::ssize(counts);
-  if (are_equal) return text_of_count(counts.front());
+  if (are_equal)
+    return text_of_count(counts.front());
   std::vector<std::string> texts;
-  for (const auto& count : counts) texts.push_back(text_of_count(count));
+  for (const auto& count : counts)
+    texts.push_back(text_of_count(count));
   return base::join(texts, ", ");
 }
 
 std::string change_text(const ComparedValue& value, std::size_t side) {
   const Change& change = value.changes[side - 1];
-  if (!value.values[0] || !value.values[side]) return "-";
-  if (change.difference == 0) return "0.0 %";
+  if (!value.values[0] || !value.values[side])
+    return "-";
+  if (change.difference == 0)
+    return "0.0 %";
   if (!change.ratio) {
     const std::string size = compared_number(std::abs(change.difference), value.unit);
     return change.difference >= 0 ? "+" + size : "-" + size;
   }
-  if (*change.ratio >= 10) return fmt::format("x {:.3g}", *change.ratio);
+  if (*change.ratio >= 10)
+    return fmt::format("x {:.3g}", *change.ratio);
   return percent_change(*change.ratio) + " %";
 }
 
 std::string interval_text(const Change& change) {
-  if (!change.low || !change.high) return "";
+  if (!change.low || !change.high)
+    return "";
   std::string text = percent_change(*change.low) + " ... " + percent_change(*change.high) + " %";
-  if (change.confidence < 0.949) text += fmt::format(" ({:.0f} %)", change.confidence * 100);
+  if (change.confidence < 0.949)
+    text += fmt::format(" ({:.0f} %)", change.confidence * 100);
   return text;
 }
 
 std::string standing_text(const ComparedValue& value, std::size_t side) {
   const Change& change = value.changes[side - 1];
-  if (!value.values[0]) return value.values[side] ? "new" : "untested";
-  if (!value.values[side]) return "gone";
+  if (!value.values[0])
+    return value.values[side] ? "new" : "untested";
+  if (!value.values[side])
+    return "gone";
   switch (change.standing) {
     case Standing::kUntested: return "untested";
     case Standing::kNoise: return change.difference == 0 ? "same" : "noise";
@@ -110,7 +127,8 @@ std::string standing_text(const ComparedValue& value, std::size_t side) {
 }
 
 std::string p_text(const Change& change) {
-  if (!change.p) return "";
+  if (!change.p)
+    return "";
   return *change.p < 0.001 ? "< 0.001" : fmt::format("{:.3f}", *change.p);
 }
 

@@ -45,14 +45,18 @@ class RegionSearch {
   /// Null if the report has no such region; names() are then those that it has.
   const model::Region* find(const model::Report& report) {
     for (const model::Region& region : report.regions) {
-      if (has_path(region)) return &region;
+      if (has_path(region))
+        return &region;
     }
     for (const model::TableRow& row : report.rows) {  // "layer_#": several siblings
-      if (row.merged && has_path(*row.merged)) return &*row.merged;
+      if (row.merged && has_path(*row.merged))
+        return &*row.merged;
     }
-    if (longest_ != nullptr) return longest_;
+    if (longest_ != nullptr)
+      return longest_;
     for (const ShownRow& row : shown_rows(report)) {  // "Model > model": a chain
-      if (row.label == wanted_) return row.region;
+      if (row.label == wanted_)
+        return row.region;
     }
     return nullptr;
   }
@@ -62,22 +66,27 @@ class RegionSearch {
  private:
   /// Remembers the region if only its last name matches.
   bool has_path(const model::Region& region) {
-    if (region.process || region.thread || region.path.empty()) return false;
+    if (region.process || region.thread || region.path.empty())
+      return false;
     const std::string path = model::path_text(region);
     const std::string& last_name = region.path.back();
     names_.push_back(path);
-    if (is_wanted(region, path)) return true;
-    if (last_name != path) names_.push_back(last_name);
+    if (is_wanted(region, path))
+      return true;
+    if (last_name != path)
+      names_.push_back(last_name);
     const bool is_longest =
         longest_ == nullptr || region.wall.inclusive_ns > longest_->wall.inclusive_ns;
-    if (is_longest && is_wanted(region, last_name)) longest_ = &region;
+    if (is_longest && is_wanted(region, last_name))
+      longest_ = &region;
     return false;
   }
 
   /// As recorded, or as tables print it.
   [[nodiscard]] bool is_wanted(const model::Region& region, const std::string& name) const {
     std::string printed = base::printable(name);
-    if (region.kind == model::RangeKind::kStartEnd) printed += model::kStartEndMark;
+    if (region.kind == model::RangeKind::kStartEnd)
+      printed += model::kStartEndMark;
     return name == wanted_ || printed == wanted_;
   }
 
@@ -90,12 +99,15 @@ class RegionSearch {
 std::string function_text(const model::CpuFunction& function) {
   if (function.python) {
     std::string place(base::file_name(function.file));
-    if (function.line > 0) place += fmt::format(":{}", function.line);
+    if (function.line > 0)
+      place += fmt::format(":{}", function.line);
     return fmt::format("{} ({})", function.name, place);
   }
   const bool names_module = function.names_its_module() || function.name.starts_with('(');
-  if (names_module || function.module.empty()) return function.name;
-  if (function.module.starts_with('[')) return function.name + " " + function.module;
+  if (names_module || function.module.empty())
+    return function.name;
+  if (function.module.starts_with('['))
+    return function.name + " " + function.module;
   return fmt::format("{} [{}]", function.name, base::file_name(function.module));
 }
 
@@ -106,12 +118,15 @@ std::string function_details_text(const model::CpuFunction& function) {
     text += fmt::format(", line {}", function.hot_line);
   else if (function.hot_line > 0)
     text += fmt::format(", {}:{}", base::file_name(function.file), function.hot_line);
-  if (function.caller.known()) text += ", from " + model::place_text(function.caller);
+  if (function.caller.known())
+    text += ", from " + model::place_text(function.caller);
   return text;
 }
 
-Grid function_grid(const char* title, const std::vector<model::CpuFunction>& functions,
-                   double wall_ns, std::size_t max_rows) {
+Grid function_grid(const char* title,
+                   const std::vector<model::CpuFunction>& functions,
+                   double wall_ns,
+                   std::size_t max_rows) {
   Grid grid({{title, false, true},
              {"self"},
              {"self %", true, false, 1},
@@ -138,7 +153,8 @@ Grid counter_grid(const model::Report& report, const model::Region& region) {
              {"records", true, false, 2}});
   grid.min_shrunk_width = 40;
   for (const auto& [name, metric] : region.metrics) {
-    if (!metric.source.starts_with(model::kCpuEvents)) continue;
+    if (!metric.source.starts_with(model::kCpuEvents))
+      continue;
     const auto column = std::ranges::find(report.metric_columns, name, &model::MetricColumn::name);
     const bool has_title = column != report.metric_columns.end();
     const bool has_value = metric.absent.empty();
@@ -171,14 +187,16 @@ std::vector<CommandRow> command_rows(const model::Report& report) {
     for (const model::ReportProcess& process : *list) {
       processes.push_back(&process);
       const auto [first, is_new] = first_child_ns.try_emplace(process.parent_pid, process.start_ns);
-      if (!is_new) first->second = std::min(first->second, process.start_ns);
+      if (!is_new)
+        first->second = std::min(first->second, process.start_ns);
     }
   }
   // A process with ranges is known from when it loaded the library: it may have had children
   // before.
   const auto start_ns = [&](const model::ReportProcess* process) {
     const auto child = first_child_ns.find(process->pid);
-    if (process->ranges == 0 || child == first_child_ns.end()) return process->start_ns;
+    if (process->ranges == 0 || child == first_child_ns.end())
+      return process->start_ns;
     return std::min(process->start_ns, child->second);
   };
   std::ranges::stable_sort(processes, std::ranges::less(), start_ns);
@@ -213,10 +231,11 @@ std::vector<std::size_t> tree_order(std::vector<CommandRow>& rows) {
   while (!pending.empty()) {
     const std::size_t index = pending.back();
     pending.pop_back();
-    if (index != 0) order.push_back(index);
+    if (index != 0)
+      order.push_back(index);
     std::vector<std::size_t>& children = rows[index].children;
-    std::ranges::stable_sort(children, std::ranges::less(),
-                             [&](std::size_t child) { return rows[child].wall_ns; });
+    std::ranges::stable_sort(
+        children, std::ranges::less(), [&](std::size_t child) { return rows[child].wall_ns; });
     pending.insert(pending.end(), children.begin(), children.end());
   }
   return order;
@@ -225,8 +244,10 @@ std::vector<std::size_t> tree_order(std::vector<CommandRow>& rows) {
 /// Processes of a program without ranges; of one with ranges, where others ran while none was open.
 bool has_process_table(const model::Report& report) {
   constexpr double kMuchOutside = 0.1;
-  if (model::is_program(report)) return report.processes.size() > 1;
-  if (report.other_processes.empty() || !report.outside || !report.ranks.empty()) return false;
+  if (model::is_program(report))
+    return report.processes.size() > 1;
+  if (report.other_processes.empty() || !report.outside || !report.ranks.empty())
+    return false;
   return report.outside->wall_ns >= kMuchOutside * report.run.duration_ns;
 }
 
@@ -235,22 +256,26 @@ bool has_process_table(const model::Report& report) {
 Section process_section(const model::Report& report, const Style& style) {
   constexpr std::size_t kDefaultCommands = 20, kMaxIndent = 12;
   Section section{"Processes", true};
-  if (!has_process_table(report)) return section;
+  if (!has_process_table(report))
+    return section;
   const bool has_ranges = !model::is_program(report);
   std::vector<CommandRow> rows = command_rows(report);
   const std::vector<std::size_t> order = tree_order(rows);
   const std::size_t shown = style.all ? order.size() : std::min(order.size(), kDefaultCommands);
   Grid grid({{"process", false, true}, {"count"}, {"from start to exit"}});
-  if (has_ranges) grid.columns.push_back({"ranges"});
+  if (has_ranges)
+    grid.columns.push_back({"ranges"});
   grid.min_shrunk_width = 40;
   for (const std::size_t index : std::span(order).first(shown)) {
     const CommandRow& row = rows[index];
     std::string wall = "-";  // not recorded
-    if (row.wall_ns > 0) wall = format_ns(row.wall_ns);
+    if (row.wall_ns > 0)
+      wall = format_ns(row.wall_ns);
     std::vector<GridCell> cells = {{row.name, base::Tone::kPlain, std::min(row.depth, kMaxIndent)},
                                    {base::format_count(row.count)},
                                    {std::move(wall)}};
-    if (has_ranges) cells.push_back({row.ranges > 0 ? base::format_count(row.ranges) : "-"});
+    if (has_ranges)
+      cells.push_back({row.ranges > 0 ? base::format_count(row.ranges) : "-"});
     grid.add(std::move(cells));
   }
   if (order.size() > shown)
@@ -260,16 +285,19 @@ Section process_section(const model::Report& report, const Style& style) {
 
 Section program_functions(const model::Report& report, const Style& style) {
   Section section{"Functions", true};
-  if (!model::is_program(report)) return section;
+  if (!model::is_program(report))
+    return section;
   const base::Held<model::CpuWork>& cpu = report.regions.front().cpu;
-  if (!cpu || cpu->functions.empty()) return section;
-  return std::move(section.add(function_grid("function", cpu->functions, cpu->whole_ns(),
-                                             rows_or(style, kDefaultFunctions))));
+  if (!cpu || cpu->functions.empty())
+    return section;
+  return std::move(section.add(function_grid(
+      "function", cpu->functions, cpu->whole_ns(), rows_or(style, kDefaultFunctions))));
 }
 
 Section own_function_section(const model::Report& report, const Style& style) {
   Section section{"Functions of the program", true};
-  if (!model::is_program(report) || !report.regions.front().cpu) return section;
+  if (!model::is_program(report) || !report.regions.front().cpu)
+    return section;
   const model::CpuWork& cpu = *report.regions.front().cpu;
   const double cpu_ns = cpu.cpu_ns();
   const std::size_t max_rows = rows_or(style, kDefaultOwnFunctions);
@@ -277,14 +305,17 @@ Section own_function_section(const model::Report& report, const Style& style) {
   Grid grid({{kTitle, false, true}, {"CPU"}, {"CPU %", true, false, 1}});
   grid.min_shrunk_width = 40;
   for (const model::CpuFunction& function : cpu.own_functions) {
-    if (grid.rows.size() == max_rows || function.self_ns < 0.01 * cpu_ns) break;
+    if (grid.rows.size() == max_rows || function.self_ns < 0.01 * cpu_ns)
+      break;
     std::string place = model::place_text(function.place());
-    if (function.event_loop_ns > 0.5 * function.self_ns) place += kInEventLoop;
+    if (function.event_loop_ns > 0.5 * function.self_ns)
+      place += kInEventLoop;
     grid.add({{std::move(place)},
               {format_ns(function.self_ns)},
               {format_share(function.self_ns / cpu_ns)}});
   }
-  if (!grid.rows.empty()) section.add(std::move(grid));
+  if (!grid.rows.empty())
+    section.add(std::move(grid));
   return section;
 }
 
@@ -299,16 +330,21 @@ Grid wait_grid(const model::Report& report, const Style& style) {
              {"meanwhile another thread in it", false, false, 1}});
   grid.min_shrunk_width = 32;
   for (const model::CpuWaitRow& wait : report.waits) {
-    if (grid.rows.size() == max_rows || wait.blocked_ns < min_ns) continue;
+    if (grid.rows.size() == max_rows || wait.blocked_ns < min_ns)
+      continue;
     std::string place = "(unknown)";
-    if (wait.place.known()) place = model::place_text(wait.place);
-    if (wait.idle) place += ", idle";
-    if (wait.event_loop) place += kInEventLoop;
+    if (wait.place.known())
+      place = model::place_text(wait.place);
+    if (wait.idle)
+      place += ", idle";
+    if (wait.event_loop)
+      place += kInEventLoop;
     std::string meanwhile = "-";
-    if (wait.meanwhile.known()) meanwhile = "runs " + model::place_text(wait.meanwhile);
+    if (wait.meanwhile.known())
+      meanwhile = "runs " + model::place_text(wait.meanwhile);
     if (wait.holder_waits.known())
-      meanwhile = fmt::format("{} in {}", name_of(wait.holder_waits_for),
-                              model::place_text(wait.holder_waits));
+      meanwhile = fmt::format(
+          "{} in {}", name_of(wait.holder_waits_for), model::place_text(wait.holder_waits));
     grid.add({{std::move(place), wait.idle ? base::Tone::kDim : base::Tone::kPlain},
               {std::string(name_of(wait.kind))},
               {format_ns(wait.total_ns)},
@@ -321,9 +357,11 @@ Grid wait_grid(const model::Report& report, const Style& style) {
 
 Section wait_section(const model::Report& report, const Style& style) {
   Section section{"Waits", true};
-  if (!model::is_program(report)) return section;
+  if (!model::is_program(report))
+    return section;
   Grid grid = wait_grid(report, style);
-  if (!grid.rows.empty()) section.add(std::move(grid));
+  if (!grid.rows.empty())
+    section.add(std::move(grid));
   return section;
 }
 
@@ -375,14 +413,17 @@ base::Result<CpuSubject> find_subject(const model::Report& report, const Style& 
     }
     return base::fail(base::Code::kUsage,
                       "there is no range '" + base::printable(style.cpu) + "' in this report",
-                      "--cpu", base::printable(hint));
+                      "--cpu",
+                      base::printable(hint));
   }
   const bool is_outside = region == nullptr;
   const std::string name = is_outside ? kOutsideRanges : base::printable(model::path_text(*region));
   const base::Held<model::CpuWork>& cpu = is_outside ? report.cpu_outside : region->cpu;
   if (!cpu)
     return base::fail(
-        base::Code::kNothingCaptured, "the CPU was not sampled in '" + name + "'", {},
+        base::Code::kNothingCaptured,
+        "the CPU was not sampled in '" + name + "'",
+        {},
         "Record with rangescope profile --cpu; the data losses name what prevents it");
   return CpuSubject{region, !is_outside && model::is_program(report), name, *cpu};
 }
@@ -392,7 +433,8 @@ std::string instances_text(const model::Region& region, double wall_ns) {
   std::string count = "calls that are not counted";
   if (!region.sampled())
     count = base::counted(static_cast<std::uint64_t>(region.occurrences), "instance");
-  if (region.unclosed > 0) count += fmt::format(" and {} that never ended", region.unclosed);
+  if (region.unclosed > 0)
+    count += fmt::format(" and {} that never ended", region.unclosed);
   const bool has_several_threads = wall_ns > 1.01 * region.wall.inclusive_ns;
   if (region.kind == model::RangeKind::kStartEnd && has_several_threads)
     count = "all threads during " + count;
@@ -410,7 +452,8 @@ std::string threads_text(const model::Report& report, const CpuSubject& subject,
     run_ns = report.outside->wall_ns;
   }
   std::string text = format_ns(run_ns) + " in " + threads;
-  if (wall_ns > 1.01 * run_ns) text += ", which ran and waited " + format_ns(wall_ns);
+  if (wall_ns > 1.01 * run_ns)
+    text += ", which ran and waited " + format_ns(wall_ns);
   return text;
 }
 
@@ -426,7 +469,8 @@ Grid wall_time_grid(const model::CpuWork& cpu, double wall_ns) {
       {"waiting", &model::CpuWork::waiting}};
   const bool has_gpu = !std::isnan(cpu.python.gpu_idle_ns);
   Grid grid({{"wall time", false, true}, {"time"}, {"share"}});
-  if (has_gpu) grid.columns.insert(grid.columns.end(), {{"GPU busy"}, {"GPU idle"}});
+  if (has_gpu)
+    grid.columns.insert(grid.columns.end(), {{"GPU busy"}, {"GPU idle"}});
   const auto add = [&](const std::string& title, std::size_t depth, const model::CpuPart& part) {
     std::vector<GridCell> cells = {{title, base::Tone::kPlain, depth},
                                    {format_ns(part.ns)},
@@ -439,12 +483,14 @@ Grid wall_time_grid(const model::CpuWork& cpu, double wall_ns) {
   };
   for (const auto& [title, member] : kParts) {
     const model::CpuPart& total = cpu.*member;
-    if (total.ns <= 0) continue;
+    if (total.ns <= 0)
+      continue;
     add(title, 0, total);
     std::size_t shown = 0;
     for (const model::CpuPart& part : cpu.parts) {
       const bool is_inside = part.kind == total.kind && !part.name.empty();
-      if (!is_inside || part.ns < kMinShare * wall_ns || shown == kMaxParts) continue;
+      if (!is_inside || part.ns < kMinShare * wall_ns || shown == kMaxParts)
+        continue;
       add(part.name == "[kernel]" ? "the operating system" : part.name, 1, part);
       ++shown;
     }
@@ -456,8 +502,10 @@ Grid wall_time_grid(const model::CpuWork& cpu, double wall_ns) {
 std::string holder_text(const model::CpuHolder& holder) {
   std::string text = holder.kind == "pool" ? "the pool waits for " : holder.kind + " held by ";
   text += holder.thread;
-  if (!holder.range.empty()) text += " in " + holder.range;
-  if (!holder.doing.empty()) text += ", running " + holder.doing;
+  if (!holder.range.empty())
+    text += " in " + holder.range;
+  if (!holder.doing.empty())
+    text += ", running " + holder.doing;
   return text + ": " + format_ns(holder.ns);
 }
 
@@ -473,25 +521,32 @@ base::Result<Document> cpu_page(const model::Report& report, const Style& style)
                                           : instances_text(*subject.region, wall_ns);
   const std::string samples = base::counted(static_cast<std::uint64_t>(cpu.samples), "sample");
   page.begin("CPU of " + subject.name)
-      .add({.text = fmt::format("{}: {}, {} of {} CPU", subject.name, time, samples,
+      .add({.text = fmt::format("{}: {}, {} of {} CPU",
+                                subject.name,
+                                time,
+                                samples,
                                 is_all_threads ? "their" : "its threads'")});
   Section& parts = page.begin("Wall time").add(wall_time_grid(cpu, wall_ns));
-  for (const model::CpuHolder& holder : cpu.holders) parts.add({.text = holder_text(holder)});
+  for (const model::CpuHolder& holder : cpu.holders)
+    parts.add({.text = holder_text(holder)});
   if (cpu.pool_samples > 0)
     parts.add({.text = "threads of its pools (OpenMP, BLAS): " + format_ns(cpu.pool_ns) +
                        " of CPU time in addition to the wall time"});
   const auto add_table = [&](const char* title, Grid grid) {
-    if (!grid.rows.empty()) page.begin(title).add(std::move(grid));
+    if (!grid.rows.empty())
+      page.begin(title).add(std::move(grid));
   };
   const std::size_t max_functions = rows_or(style, kDefaultRegionFunctions);
-  if (subject.region != nullptr) add_table("Events", counter_grid(report, *subject.region));
+  if (subject.region != nullptr)
+    add_table("Events", counter_grid(report, *subject.region));
   add_table("Tree", tree_grid(cpu.tree, wall_ns));
   add_table("Functions",
             function_grid("functions, by self time", cpu.functions, wall_ns, max_functions));
   if (cpu.tree.empty())
     add_table("Callers",
               function_grid("functions, with what they call", cpu.callers, wall_ns, max_functions));
-  if (is_all_threads) add_table("Waits", wait_grid(report, style));
+  if (is_all_threads)
+    add_table("Waits", wait_grid(report, style));
   return page;
 }
 

@@ -9,7 +9,8 @@ namespace rangescope::report {
 
 std::string csv_field(std::string_view text) {
   const std::string shown = base::printable(text);
-  if (shown.find_first_of(",\"\r\n") == std::string::npos) return shown;
+  if (shown.find_first_of(",\"\r\n") == std::string::npos)
+    return shown;
   return "\"" + base::replace_all(shown, "\"", "\"\"") + "\"";
 }
 
@@ -26,14 +27,16 @@ void FormulaGuard::end_cell() {
   const std::size_t begin = cell_.starts_with('"') ? 1 : 0;
   const bool starts_formula =
       cell_.size() > begin && kFormulaStarts.find(cell_[begin]) != std::string_view::npos;
-  if (starts_formula && !base::to_double(cell_)) cell_.insert(begin, 1, '\'');
+  if (starts_formula && !base::to_double(cell_))
+    cell_.insert(begin, 1, '\'');
   under_.write(cell_);
   cell_.clear();
 }
 
 void FormulaGuard::write(std::string_view bytes) {
   for (const char c : bytes) {
-    if (c == '"') quoted_ = !quoted_;  // a doubled quote toggles twice
+    if (c == '"')
+      quoted_ = !quoted_;  // a doubled quote toggles twice
     const bool ends_cell = c == ',' || c == '\r' || c == '\n';
     if (quoted_ || !ends_cell) {
       cell_ += c;

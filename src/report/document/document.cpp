@@ -21,14 +21,16 @@ std::string markup_escaped(std::string_view text) {
       {"\"", "&quot;"},
       {"'", "&#39;"}};
   std::string out = base::printable(text);
-  for (const auto& [character, escape] : kEscapes) out = base::replace_all(out, character, escape);
+  for (const auto& [character, escape] : kEscapes)
+    out = base::replace_all(out, character, escape);
   return out;
 }
 
 std::string md_escaped(std::string_view text) {
   std::string out;
   for (const char c : base::printable(text)) {
-    if (std::string_view("\\|`*_[]<>#").find(c) != std::string_view::npos) out += '\\';
+    if (std::string_view("\\|`*_[]<>#").find(c) != std::string_view::npos)
+      out += '\\';
     out += c;
   }
   return out;
@@ -55,20 +57,24 @@ constexpr std::size_t kMaxIndentLevels = 24;
 /// Sections with something to show. A terminal shows neither details nor pictures.
 std::vector<const Section*> shown_sections(const Document& document, bool on_terminal = false) {
   const auto is_shown = [&](const auto& block) {
-    if (!on_terminal) return true;
-    if (const auto* line = std::get_if<Line>(&block)) return !line->detail;
+    if (!on_terminal)
+      return true;
+    if (const auto* line = std::get_if<Line>(&block))
+      return !line->detail;
     return std::holds_alternative<Grid>(block);
   };
   std::vector<const Section*> sections;
   for (const Section& section : document.sections) {
-    if (std::ranges::any_of(section.blocks, is_shown)) sections.push_back(&section);
+    if (std::ranges::any_of(section.blocks, is_shown))
+      sections.push_back(&section);
   }
   return sections;
 }
 
 /// Appends `code`, after a space if `text` does not end in one.
 void append_code(std::string& text, const std::string& code) {
-  if (!text.empty() && !text.ends_with(' ')) text += ' ';
+  if (!text.empty() && !text.ends_with(' '))
+    text += ' ';
   text += code;
 }
 
@@ -77,14 +83,16 @@ class TerminalRenderer {
   TerminalRenderer(const Style& style, Sink& sink) : style_(style), sink_(sink) {}
 
   void section(const Section& section, bool is_first) {
-    if (!is_first) sink_.write("\n");
+    if (!is_first)
+      sink_.write("\n");
     if (!section.title.empty() && !section.quiet)
       write_line(base::printable(section.title), base::Tone::kBold);
     number_ = 0;
     for (const auto& block : section.blocks) {
       if (const auto* text = std::get_if<Line>(&block); text != nullptr && !text->detail)
         line(*text);
-      if (const auto* table = std::get_if<Grid>(&block)) grid(*table);
+      if (const auto* table = std::get_if<Grid>(&block))
+        grid(*table);
     }
   }
 
@@ -100,9 +108,11 @@ class TerminalRenderer {
 
   void line(const Line& line) {
     std::string text;
-    if (!line.name.empty()) text = base::printable(line.name) + ": ";
+    if (!line.name.empty())
+      text = base::printable(line.name) + ": ";
     text += base::printable(line.text);
-    if (!line.code.empty()) append_code(text, base::printable(line.code));
+    if (!line.code.empty())
+      append_code(text, base::printable(line.code));
 
     const bool wraps = style_.wrap && line.code.empty();  // a command stays on one line
     if (line.shape == Line::kNumbered) {
@@ -122,7 +132,8 @@ class TerminalRenderer {
     const bool below_number = number_ > 0;
     const std::size_t indent = below_number ? 3 : 2;
     std::size_t width = 0;  // no wrapping
-    if (below_number && line.code.empty() && style_.width > indent) width = style_.width - indent;
+    if (below_number && line.code.empty() && style_.width > indent)
+      width = style_.width - indent;
     const std::string margin(indent, ' ');
     for (const std::string& part : base::wrapped(text, width, indent))
       write_line(margin + part, line.tone);
@@ -132,18 +143,21 @@ class TerminalRenderer {
     base::Table table(grid.columns);
     for (const auto& row : grid.rows) {
       std::vector<base::Table::Cell> cells;
-      for (const GridCell& cell : row) cells.push_back({indented(cell), cell.tone});
+      for (const GridCell& cell : row)
+        cells.push_back({indented(cell), cell.tone});
       table.add(std::move(cells));
     }
     std::vector<std::string> dropped;
     sink_.write(table.render(style_.width, style_.color, &dropped, grid.min_shrunk_width));
-    if (!grid.omitted.empty()) write_line("(" + grid.omitted + ")", base::Tone::kDim);
+    if (!grid.omitted.empty())
+      write_line("(" + grid.omitted + ")", base::Tone::kDim);
     if (!dropped.empty())
       write_line("(no room for: " + base::join(dropped, ", ") + ")", base::Tone::kDim);
   }
 
   static std::string indented(const GridCell& cell) {
-    if (cell.depth <= kMaxIndentLevels) return std::string(2 * cell.depth, ' ') + cell.text;
+    if (cell.depth <= kMaxIndentLevels)
+      return std::string(2 * cell.depth, ' ') + cell.text;
     return fmt::format("{:>{}}: {}", cell.depth, 2 * kMaxIndentLevels, cell.text);
   }
 
@@ -171,7 +185,8 @@ std::string md_line(const Line& line, std::size_t& number) {
     text += ": ";
   }
   text += md_escaped(line.text);
-  if (!line.code.empty()) append_code(text, md_code(line.code));
+  if (!line.code.empty())
+    append_code(text, md_code(line.code));
   return text + (line.shape == Line::kPlain ? "\n\n" : "\n");
 }
 
@@ -186,14 +201,16 @@ std::string md_grid(const Grid& grid) {
     text += "|";
     for (const GridCell& cell : row) {
       text += " ";
-      for (std::size_t i = 0; i < cell.depth; ++i) text += "&nbsp;&nbsp;";
+      for (std::size_t i = 0; i < cell.depth; ++i)
+        text += "&nbsp;&nbsp;";
       const bool is_bold = cell.tone == base::Tone::kBad || cell.tone == base::Tone::kGood;
       const std::string_view mark = is_bold ? "**" : "";
       text += fmt::format("{0}{1}{0} |", mark, md_escaped(cell.text));
     }
     text += "\n";
   }
-  if (!grid.omitted.empty()) text += "\n" + md_escaped(grid.omitted) + "\n";
+  if (!grid.omitted.empty())
+    text += "\n" + md_escaped(grid.omitted) + "\n";
   return text;
 }
 
@@ -206,7 +223,8 @@ std::string_view html_class(base::Tone tone) {
 std::string html_column_classes(const base::Table::Column& column) {
   constexpr int kDroppedEarly = 3;  // importance
   std::string classes = column.right ? "n" : "";
-  if (column.importance > 0 && column.importance <= kDroppedEarly) classes += " wide";
+  if (column.importance > 0 && column.importance <= kDroppedEarly)
+    classes += " wide";
   return classes;
 }
 
@@ -219,15 +237,19 @@ void html_grid(const Grid& grid, const std::string& title, Sink& sink) {
   sink.write("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" +
              markup_escaped(label) + "\"><table><thead><tr>");
   for (std::size_t i = 0; i < grid.columns.size(); ++i)
-    sink.write(fmt::format("<th scope=\"col\" class=\"{}\">{}</th>", classes[i],
+    sink.write(fmt::format("<th scope=\"col\" class=\"{}\">{}</th>",
+                           classes[i],
                            markup_escaped(grid.columns[i].title)));
   sink.write("</tr></thead><tbody>");
   for (const auto& row : grid.rows) {
     sink.write("<tr>");
     for (std::size_t i = 0; i < row.size(); ++i) {
       const GridCell& cell = row[i];
-      sink.write(fmt::format("<td class=\"{} {}\" title=\"{}\">{}{}</td>", classes[i],
-                             html_class(cell.tone), markup_escaped(cell.hint), cell.figure,
+      sink.write(fmt::format("<td class=\"{} {}\" title=\"{}\">{}{}</td>",
+                             classes[i],
+                             html_class(cell.tone),
+                             markup_escaped(cell.hint),
+                             cell.figure,
                              markup_escaped(cell.text)));
     }
     sink.write("</tr>\n");
@@ -240,9 +262,11 @@ void html_grid(const Grid& grid, const std::string& title, Sink& sink) {
 void html_line(const Line& line, Sink& sink) {
   const std::string_view element = line.shape == Line::kPlain ? "p" : "li";
   std::string text;
-  if (!line.name.empty()) text = "<b>" + markup_escaped(line.name) + "</b>: ";
+  if (!line.name.empty())
+    text = "<b>" + markup_escaped(line.name) + "</b>: ";
   text += markup_escaped(line.text);
-  if (!line.code.empty()) text += " <code>" + markup_escaped(line.code) + "</code>";
+  if (!line.code.empty())
+    text += " <code>" + markup_escaped(line.code) + "</code>";
   sink.write(fmt::format("<{0} class=\"{1}\">{2}</{0}>", element, html_class(line.tone), text));
 }
 
@@ -270,14 +294,18 @@ void render_markdown(const Document& document, Sink& sink) {
     std::size_t number = 0;
     bool after_table = false;
     for (const auto& block : section->blocks) {
-      if (std::exchange(after_table, std::holds_alternative<Grid>(block))) sink.write("\n");
-      if (const auto* line = std::get_if<Line>(&block)) sink.write(md_line(*line, number));
-      if (const auto* grid = std::get_if<Grid>(&block)) sink.write(md_grid(*grid));
+      if (std::exchange(after_table, std::holds_alternative<Grid>(block)))
+        sink.write("\n");
+      if (const auto* line = std::get_if<Line>(&block))
+        sink.write(md_line(*line, number));
+      if (const auto* grid = std::get_if<Grid>(&block))
+        sink.write(md_grid(*grid));
       const auto* markup = std::get_if<Markup>(&block);
       if (markup != nullptr && !markup->picture.empty())
         sink.write("![" + md_escaped(markup->alt) + "](" + markup->picture + ")\n\n");
     }
-    if (section->folded) sink.write("\n</details>\n");
+    if (section->folded)
+      sink.write("\n</details>\n");
   }
 }
 
@@ -293,14 +321,20 @@ void render_html(const Document& document, Sink& sink) {
     for (const auto& block : section->blocks) {
       const auto* line = std::get_if<Line>(&block);
       const bool is_item = line != nullptr && line->shape != Line::kPlain;
-      if (is_item != in_list) sink.write(is_item ? "<ul>" : "</ul>");
+      if (is_item != in_list)
+        sink.write(is_item ? "<ul>" : "</ul>");
       in_list = is_item;
-      if (line != nullptr) html_line(*line, sink);
-      if (const auto* grid = std::get_if<Grid>(&block)) html_grid(*grid, section->title, sink);
-      if (const auto* markup = std::get_if<Markup>(&block)) sink.write(markup->html);
+      if (line != nullptr)
+        html_line(*line, sink);
+      if (const auto* grid = std::get_if<Grid>(&block))
+        html_grid(*grid, section->title, sink);
+      if (const auto* markup = std::get_if<Markup>(&block))
+        sink.write(markup->html);
     }
-    if (in_list) sink.write("</ul>");
-    if (section->folded) sink.write("</details>");
+    if (in_list)
+      sink.write("</ul>");
+    if (section->folded)
+      sink.write("</details>");
   }
 }
 

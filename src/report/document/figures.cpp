@@ -27,7 +27,8 @@ struct Axis {
         high(std::ceil(std::log10(max_value))),
         from_px(axis_from_px),
         to_px(axis_to_px) {
-    if (high <= low) high = low + 1;
+    if (high <= low)
+      high = low + 1;
   }
   [[nodiscard]] double px(double value) const {
     return from_px + (to_px - from_px) * (std::log10(value) - low) / (high - low);
@@ -41,17 +42,27 @@ std::string svg_start(const std::string& title) {
       "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" "
       "fill=\"#ffffff\"/>\n<title>{}</title>\n"
       "<text x=\"8\" y=\"20\" font-size=\"14\">{}</text>\n",
-      kWidth, kHeight, markup_escaped(title), markup_escaped(title));
+      kWidth,
+      kHeight,
+      markup_escaped(title),
+      markup_escaped(title));
 }
 
 std::string svg_line(double x1, double y1, double x2, double y2, std::string_view stroke) {
   return fmt::format(
-      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x1, y1, x2,
-      y2, stroke);
+      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n",
+      x1,
+      y1,
+      x2,
+      y2,
+      stroke);
 }
 
 std::string svg_text(double x, double y, std::string_view anchor, const std::string& text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
+                     x,
+                     y,
+                     anchor,
                      markup_escaped(text));
 }
 
@@ -60,11 +71,13 @@ struct Dot {
   const model::RooflinePoint* point;
 };
 
-void add_dots(const std::string& name, const std::vector<model::RooflinePoint>& points,
+void add_dots(const std::string& name,
+              const std::vector<model::RooflinePoint>& points,
               std::vector<Dot>& dots) {
   for (const model::RooflinePoint& point : points) {
     const bool has_axes = point.intensity > 0 && point.flop_per_s > 0;
-    if (point.level == "dram" && has_axes) dots.push_back({name, &point});
+    if (point.level == "dram" && has_axes)
+      dots.push_back({name, &point});
   }
 }
 
@@ -73,7 +86,8 @@ std::vector<Dot> region_dots(const model::Report& report) {
   std::vector<Dot> dots;
   for (const model::Region& region : report.regions) {
     const bool is_aggregate = !region.process && !region.thread;
-    if (is_aggregate) add_dots(model::path_text(region), region.roofline, dots);
+    if (is_aggregate)
+      add_dots(model::path_text(region), region.roofline, dots);
   }
   return dots;
 }
@@ -130,7 +144,10 @@ std::string decade_lines(const Axis& x, const Axis& y) {
 }
 
 /// The roof of a precision: memory bandwidth up to the ridge, then the peak of FLOP/s.
-std::string roof_lines(const Axis& x, const Axis& y, double flop_per_s, double bytes_per_s,
+std::string roof_lines(const Axis& x,
+                       const Axis& y,
+                       double flop_per_s,
+                       double bytes_per_s,
                        const std::string& precision) {
   constexpr std::string_view kDark = "#444444";
   const double ridge = flop_per_s / bytes_per_s;
@@ -147,15 +164,20 @@ std::string dot_circle(const Axis& x, const Axis& y, const Dot& dot, bool is_nam
   const std::string circle = fmt::format(
       "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" "
       "fill=\"#3b6ea5\"><title>{}</title></circle>\n",
-      x_px, y_px, markup_escaped(dot.name));
-  if (!is_named) return circle;
+      x_px,
+      y_px,
+      markup_escaped(dot.name));
+  if (!is_named)
+    return circle;
   return circle + svg_text(x_px + 7, y_px + 4, "start", dot.name.substr(0, kMaxName));
 }
 
 /// Dots under their roofs; the first `max_named` have their names.
-std::string roofline_of(const std::vector<Dot>& points, const std::string& title,
+std::string roofline_of(const std::vector<Dot>& points,
+                        const std::string& title,
                         std::size_t max_named) {
-  if (points.empty()) return {};
+  if (points.empty())
+    return {};
   Extent extent(*points.front().point);
   std::map<std::pair<double, double>, std::string> roofs;  // precision by FLOP/s and bytes/s
   for (const Dot& dot : points) {
@@ -171,7 +193,8 @@ std::string roofline_of(const std::vector<Dot>& points, const std::string& title
   svg += svg_text(kWidth / 2, kHeight - 12, "middle", "FLOP per byte");
   for (const auto& [peaks, precision] : roofs)
     svg += roof_lines(x, y, peaks.first, peaks.second, precision);
-  for (std::size_t i = 0; i < points.size(); ++i) svg += dot_circle(x, y, points[i], i < max_named);
+  for (std::size_t i = 0; i < points.size(); ++i)
+    svg += dot_circle(x, y, points[i], i < max_named);
   return svg + "</svg>\n";
 }
 
@@ -182,7 +205,11 @@ std::string bin_bar(double left, double width, std::size_t count, std::size_t la
   return fmt::format(
       "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
       "fill=\"#3b6ea5\"><title>{}</title></rect>\n",
-      left, kFigureBottom - height, width, height, count);
+      left,
+      kFigureBottom - height,
+      width,
+      height,
+      count);
 }
 
 /// The axis below the bars, the count of the largest, and what was counted.
@@ -204,10 +231,12 @@ std::string kernel_roofline_figure(const model::Report& report) {
   return roofline_of(kernel_dots(report), "Kernels: FLOP/s by FLOP per byte of DRAM", kMaxNamed);
 }
 
-std::string distribution_figure(const std::string& title, const std::string& unit,
+std::string distribution_figure(const std::string& title,
+                                const std::string& unit,
                                 std::span<const double> values) {
   constexpr std::size_t kBins = 20;
-  if (values.size() < 2) return {};
+  if (values.size() < 2)
+    return {};
   const auto [smallest, largest] = std::ranges::minmax(values);
   const double bin_width = largest > smallest ? (largest - smallest) / kBins : 1;
   std::vector<std::size_t> counts(kBins);
@@ -226,7 +255,8 @@ std::string distribution_figure(const std::string& title, const std::string& uni
       svg += svg_text(left, kFigureBottom + 16, "start", fmt::format("{:.3g}", bin_start));
   }
   std::string caption = base::counted(values.size(), "kernel") + " by " + title;
-  if (!unit.empty()) caption += ", " + unit;
+  if (!unit.empty())
+    caption += ", " + unit;
   return svg + bin_axes(largest_count, caption) + "</svg>\n";
 }
 
@@ -235,14 +265,17 @@ std::string histogram_figure(const std::string& title, std::span<const double> d
   std::map<int, std::size_t> bins;
   std::size_t calls = 0;
   for (const double duration_ns : durations_ns) {
-    if (!(duration_ns > 0) || !std::isfinite(duration_ns)) continue;
+    if (!(duration_ns > 0) || !std::isfinite(duration_ns))
+      continue;
     ++bins[static_cast<int>(std::floor(kBinsPerDecade * std::log10(duration_ns)))];
     ++calls;
   }
-  if (calls < 2) return {};
+  if (calls < 2)
+    return {};
   const int first = bins.begin()->first, last = bins.rbegin()->first;
   std::size_t largest = 0;
-  for (const auto& [bin, count] : bins) largest = std::max(largest, count);
+  for (const auto& [bin, count] : bins)
+    largest = std::max(largest, count);
   const double width = (kWidth - kFigureLeft - kRight) / (last - first + 1);
   const bool labels_all = last - first < 12;
   std::string svg = svg_start(title);
@@ -269,11 +302,14 @@ std::string bars_figure(const std::string& title,
     const double y = kTop + kRow * static_cast<double>(i);
     const double width = kBar * value / longest_ns;
     std::string label = name;
-    if (name.size() > kMaxName) label = "..." + name.substr(name.size() - (kMaxName - 3));
+    if (name.size() > kMaxName)
+      label = "..." + name.substr(name.size() - (kMaxName - 3));
     svg += svg_text(kLeft - 8, y + 14, "end", label);
     svg +=
         fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{:.1f}\" height=\"18\" fill=\"#3b6ea5\"/>\n",
-                    kLeft, y, width);
+                    kLeft,
+                    y,
+                    width);
     svg += svg_text(kLeft + width + 6, y + 14, "start", base::format_ns(value));
   }
   return svg + "</svg>\n";

@@ -15,7 +15,8 @@ namespace rangescope::report {
 [[nodiscard]] std::string kernel_roofline_figure(const model::Report& report);
 /// How often each value of a metric occurred, in 20 bins from the smallest to the largest; "" for
 /// fewer than two values.
-[[nodiscard]] std::string distribution_figure(const std::string& title, const std::string& unit,
+[[nodiscard]] std::string distribution_figure(const std::string& title,
+                                              const std::string& unit,
                                               std::span<const double> values);
 /// How often each duration occurred, in bins of a fifth of a decade; "" for fewer than two
 /// durations above 0.

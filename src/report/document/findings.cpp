@@ -15,8 +15,8 @@ namespace rangescope::report {
 namespace {
 
 /// By model::Grade.
-constexpr base::Tone kGradeTones[] = {base::Tone::kGood, base::Tone::kWarn, base::Tone::kBad,
-                                      base::Tone::kDim};
+constexpr base::Tone kGradeTones[] = {
+    base::Tone::kGood, base::Tone::kWarn, base::Tone::kBad, base::Tone::kDim};
 
 /// By model::LossArea.
 constexpr std::string_view kAreaTitles[] = {"The program's ranges",
@@ -33,7 +33,8 @@ constexpr std::string_view kAreaTitles[] = {"The program's ranges",
 }  // namespace
 
 void add_finding(Section& section, const model::Finding& finding) {
-  section.add({finding.id + ": " + finding.found, Line::kItem,
+  section.add({finding.id + ": " + finding.found,
+               Line::kItem,
                kGradeTones[static_cast<std::size_t>(finding.verdict)],
                std::string(model::verdict_name(finding.verdict))});
   if (!finding.why.empty())
@@ -52,9 +53,13 @@ std::string finding_text(const model::Finding& finding, bool color) {
 
 void write_findings(JsonWriter& json, std::span<const model::Finding> findings) {
   json.objects("findings", findings, [&](const model::Finding& finding) {
-    json.fields("id", finding.id, "question", finding.question, "verdict",
-                model::verdict_name(finding.verdict), "found", finding.found, "why", finding.why,
-                "hint", finding.hint, "commands", finding.commands);
+    json.field("id", finding.id);
+    json.field("question", finding.question);
+    json.field("verdict", model::verdict_name(finding.verdict));
+    json.field("found", finding.found);
+    json.field("why", finding.why);
+    json.field("hint", finding.hint);
+    json.field("commands", finding.commands);
   });
 }
 
@@ -73,17 +78,22 @@ std::string loss_page() {
     if (previous == nullptr || previous->area != entry.area)
       page += fmt::format("\n## {}\n\n| loss | severity | meaning | remedy |\n|:--|:--|:--|:--|\n",
                           kAreaTitles[static_cast<std::size_t>(entry.area)]);
-    page += fmt::format("| `{}` | {} | {} | {} |\n", entry.id, model::severity_name(entry.severity),
-                        entry.meaning, entry.cure);
+    page += fmt::format("| `{}` | {} | {} | {} |\n",
+                        entry.id,
+                        model::severity_name(entry.severity),
+                        entry.meaning,
+                        entry.cure);
     previous = &entry;
   }
   return page;
 }
 
 std::string saving_text(const model::Report& report, const model::Verdict& verdict) {
-  if (!verdict.saves_ns || !verdict.cure.empty()) return {};  // the sentence of a cure has it
+  if (!verdict.saves_ns || !verdict.cure.empty())
+    return {};  // the sentence of a cure has it
   std::string text = "saves up to " + base::format_ns(*verdict.saves_ns);
-  if (!verdict.saves_share) return text;
+  if (!verdict.saves_share)
+    return text;
   // The share is of the run, or of the time of all kernels where there is no timeline: saves_ns
   // tells which.
   const double divisor_ns = *verdict.saves_ns / *verdict.saves_share;
@@ -93,11 +103,14 @@ std::string saving_text(const model::Report& report, const model::Verdict& verdi
   return text + (of_run ? " of the run" : " of the kernel time");
 }
 
-std::string verdict_text(const model::Report& report, const model::Verdict& verdict,
+std::string verdict_text(const model::Report& report,
+                         const model::Verdict& verdict,
                          std::size_t name_width) {
   std::string text = base::elide(base::printable(verdict.path), name_width);
-  if (text.empty() && verdict.region) text = "\"\"";  // as tables show a range without a name
-  if (!text.empty()) text += ": ";
+  if (text.empty() && verdict.region)
+    text = "\"\"";  // as tables show a range without a name
+  if (!text.empty())
+    text += ": ";
   text += base::printable(verdict.text);
   if (const std::string saving = saving_text(report, verdict); !saving.empty())
     text += " (" + saving + ")";
@@ -118,7 +131,8 @@ base::Tone weight_tone(model::Weight weight) {
 std::size_t verdict_name_width(const Style& style) {
   constexpr std::size_t kShortest = 16, kLongest = 120;
   constexpr std::size_t kNumberAndSeverity = 15;  // "1. warning: " and more
-  if (style.width < kNumberAndSeverity) return kLongest;
+  if (style.width < kNumberAndSeverity)
+    return kLongest;
   return std::clamp(style.width - kNumberAndSeverity, kShortest, kLongest);
 }
 
@@ -128,8 +142,10 @@ Section verdict_section(const model::Report& report, const Style& style) {
   const std::size_t name_width = verdict_name_width(style);
   Section section{"Verdict", true};
   for (const model::Verdict& verdict : report.verdict) {
-    section.add({verdict_text(report, verdict, name_width), Line::kNumbered,
-                 weight_tone(verdict.severity), std::string(model::weight_name(verdict.severity))});
+    section.add({verdict_text(report, verdict, name_width),
+                 Line::kNumbered,
+                 weight_tone(verdict.severity),
+                 std::string(model::weight_name(verdict.severity))});
     const bool is_first = &verdict == &report.verdict.front();
     if (const std::string advice = model::advice_for(verdict); !advice.empty())
       section.add({.text = advice, .shape = Line::kBelow, .name = "try"});
@@ -146,10 +162,12 @@ namespace {
 /// "saves 211 ± 8 ms, 51.0 %"
 std::string predicted_saving_text(const model::PredictedTime& time) {
   std::string text = time.saves_ns() < 0 ? "costs " : "saves ";
-  if (time.is_bound) text += "at most ";
+  if (time.is_bound)
+    text += "at most ";
   const double half_ns = (time.after_high_ns - time.after_low_ns) / 2;
   text += base::format_ns_interval(std::fabs(time.saves_ns()), half_ns);
-  if (time.now_ns > 0) text += ", " + base::format_share(std::fabs(time.saves_ns()) / time.now_ns);
+  if (time.now_ns > 0)
+    text += ", " + base::format_share(std::fabs(time.saves_ns()) / time.now_ns);
   return text;
 }
 
@@ -165,13 +183,16 @@ void add_bounds(const model::Report& report, Section& section) {
   for (const model::PredictedRegion& predicted : report.what_if->regions) {
     const model::Region& region = report.regions[predicted.region];
     const bool is_part = region.process || region.thread;
-    if (!predicted.time.is_bound || is_part) continue;
-    if (++count > kShown) continue;
+    if (!predicted.time.is_bound || is_part)
+      continue;
+    if (++count > kShown)
+      continue;
     const std::string error = base::format_share(predicted.time.replay_error);
     std::string text = "its replay is " + error + " off: " + predicted_saving_text(predicted.time);
     section.add({std::move(text), Line::kItem, base::Tone::kPlain, model::path_text(region)});
   }
-  if (count <= kShown) return;
+  if (count <= kShown)
+    return;
   const std::string omitted =
       base::counted(count - kShown, "more region saves", "more regions save");
   section.add({.text = omitted + " at most what is predicted", .shape = Line::kItem});
@@ -181,7 +202,8 @@ void add_bounds(const model::Report& report, Section& section) {
 
 Section what_if_section(const model::Report& report) {
   Section section{"What if", true};
-  if (!report.what_if) return section;
+  if (!report.what_if)
+    return section;
   for (const model::SupposedChange& change : report.what_if->changes) {
     const std::string name = "what if " + change.written;
     section.add({change.subject, Line::kItem, base::Tone::kPlain, name});

@@ -30,7 +30,8 @@ void write_findings(JsonWriter& json, std::span<const model::Finding> findings);
 [[nodiscard]] std::string saving_text(const model::Report& report, const model::Verdict& verdict);
 /// "step: warm-up: the first of 5 ... (saves up to 228.6 ms, 6.4 % of the run)", printable; a
 /// range's name longer than `name_width` is cut in the middle.
-[[nodiscard]] std::string verdict_text(const model::Report& report, const model::Verdict& verdict,
+[[nodiscard]] std::string verdict_text(const model::Report& report,
+                                       const model::Verdict& verdict,
                                        std::size_t name_width = 120);
 /// All verdicts, worst first: "1. warning: step: ...", what to try and the command for more detail.
 /// A terminal shows only the first command, unless `style.explain` is set.

@@ -15,8 +15,10 @@ namespace {
 using model::kNone;
 
 FrameSort sort_of(const model::Session& session, const model::CpuFrame& frame) {
-  if (frame.kind == model::FrameKind::kCut) return FrameSort::kCut;
-  if (frame.kind == model::FrameKind::kPython) return FrameSort::kPython;
+  if (frame.kind == model::FrameKind::kCut)
+    return FrameSort::kCut;
+  if (frame.kind == model::FrameKind::kPython)
+    return FrameSort::kPython;
   return session.strings.view(frame.module) == "[kernel]" ? FrameSort::kKernel : FrameSort::kNative;
 }
 
@@ -44,7 +46,8 @@ struct FullTree {
       name.module = base::printable(session.strings.view(is_python ? frame.file : frame.module));
       const auto next = static_cast<std::uint32_t>(names.size());
       const auto [entry, is_new] = index_of.try_emplace({name.text, name.module}, next);
-      if (is_new) names.push_back(std::move(name));
+      if (is_new)
+        names.push_back(std::move(name));
       name_of_frame.push_back(entry->second);
     }
     return name_of_frame;
@@ -58,7 +61,8 @@ struct FullTree {
       const auto next = static_cast<std::uint32_t>(nodes.size());
       const std::uint64_t key = std::uint64_t{node.parent} << 32 | node.name;
       const auto [entry, is_new] = index_of.try_emplace(key, next);
-      if (is_new) nodes.push_back(node);
+      if (is_new)
+        nodes.push_back(node);
       node_of_stack.push_back(entry->second);
     }
   }
@@ -73,7 +77,8 @@ std::vector<FlameCount> counts_by_node(const std::vector<model::CpuStackCount>& 
     samples_of[is_known ? node_of_stack[count.stack] : kNone] += count.samples;
   }
   std::vector<FlameCount> sums;
-  for (const auto& [node, samples] : samples_of) sums.push_back({node, samples});
+  for (const auto& [node, samples] : samples_of)
+    sums.push_back({node, samples});
   return sums;
 }
 
@@ -81,8 +86,10 @@ std::vector<FlameCount> counts_by_node(const std::vector<model::CpuStackCount>& 
 template <class Visit>
 void visit_counts(const model::Report& report, Visit visit) {
   for (const model::Region& region : report.regions)
-    if (region.cpu) visit(region.cpu->stacks);
-  if (report.cpu_outside) visit(report.cpu_outside->stacks);
+    if (region.cpu)
+      visit(region.cpu->stacks);
+  if (report.cpu_outside)
+    visit(report.cpu_outside->stacks);
 }
 
 /// Nodes with samples, heaviest first. A caller weighs at least as much as its callee and precedes
@@ -97,19 +104,22 @@ std::vector<std::uint32_t> nodes_by_weight(const model::Report& report, const Fu
   });
   for (std::size_t node = tree.nodes.size(); node-- > 0;) {
     const std::uint32_t parent = tree.nodes[node].parent;
-    if (parent != kNone) weight[parent] += weight[node];
+    if (parent != kNone)
+      weight[parent] += weight[node];
   }
   std::vector<std::uint32_t> order;
   for (std::uint32_t node = 0; node < tree.nodes.size(); ++node)
-    if (weight[node] > 0) order.push_back(node);
-  std::ranges::stable_sort(order, std::ranges::greater(),
-                           [&](std::uint32_t node) { return weight[node]; });
+    if (weight[node] > 0)
+      order.push_back(node);
+  std::ranges::stable_sort(
+      order, std::ranges::greater(), [&](std::uint32_t node) { return weight[node]; });
   return order;
 }
 
 /// Copies nodes and their names; returns where each node of `tree` went, kNone for those left out.
 /// `nodes` are ascending and have their parents among them.
-std::vector<std::uint32_t> copy_nodes(const FullTree& tree, std::span<const std::uint32_t> nodes,
+std::vector<std::uint32_t> copy_nodes(const FullTree& tree,
+                                      std::span<const std::uint32_t> nodes,
                                       Flame& flame) {
   std::vector<std::uint32_t> new_node(tree.nodes.size(), kNone);
   std::vector<std::uint32_t> new_name(tree.names.size(), kNone);
@@ -129,12 +139,14 @@ std::vector<std::uint32_t> copy_nodes(const FullTree& tree, std::span<const std:
 
 std::size_t size_of_counts(const Flame& flame) {
   std::size_t size = flame.outside.size();
-  for (const std::vector<FlameCount>& counts : flame.regions) size += counts.size();
+  for (const std::vector<FlameCount>& counts : flame.regions)
+    size += counts.size();
   return size;
 }
 
 /// The flame graph of the given nodes of `tree`.
-Flame pruned(const model::Report& report, const FullTree& tree,
+Flame pruned(const model::Report& report,
+             const FullTree& tree,
              std::span<const std::uint32_t> nodes) {
   Flame flame;
   const std::vector<std::uint32_t> new_node = copy_nodes(tree, nodes, flame);
@@ -142,15 +154,18 @@ Flame pruned(const model::Report& report, const FullTree& tree,
   std::vector<bool> is_shortened;
   for (std::uint32_t node : tree.node_of_stack) {
     is_shortened.push_back(new_node[node] == kNone);
-    while (node != kNone && new_node[node] == kNone) node = tree.nodes[node].parent;
+    while (node != kNone && new_node[node] == kNone)
+      node = tree.nodes[node].parent;
     node_of_stack.push_back(node == kNone ? kNone : new_node[node]);
   }
   flame.regions.resize(report.regions.size());
   for (std::size_t i = 0; i < report.regions.size(); ++i) {
     const auto& cpu = report.regions[i].cpu;
-    if (cpu) flame.regions[i] = counts_by_node(cpu->stacks, node_of_stack);
+    if (cpu)
+      flame.regions[i] = counts_by_node(cpu->stacks, node_of_stack);
   }
-  if (report.cpu_outside) flame.outside = counts_by_node(report.cpu_outside->stacks, node_of_stack);
+  if (report.cpu_outside)
+    flame.outside = counts_by_node(report.cpu_outside->stacks, node_of_stack);
   visit_counts(report, [&](const std::vector<model::CpuStackCount>& counts) {
     for (const model::CpuStackCount& count : counts) {
       if (count.stack < is_shortened.size() && is_shortened[count.stack])
@@ -168,13 +183,16 @@ std::string frame_text(const model::Session& session, const model::CpuFrame& fra
   switch (frame.kind) {
     case model::FrameKind::kCut: return "(cut)";
     case model::FrameKind::kPython:
-      if (frame.file == 0) return name;
-      return fmt::format("{} ({}:{})", name, base::file_name(session.strings.view(frame.file)),
-                         frame.line);
+      if (frame.file == 0)
+        return name;
+      return fmt::format(
+          "{} ({}:{})", name, base::file_name(session.strings.view(frame.file)), frame.line);
     case model::FrameKind::kNative: break;
   }
-  if (!name.empty()) return name;
-  if (module.empty() || module.starts_with("//")) return "(JIT)";
+  if (!name.empty())
+    return name;
+  if (module.empty() || module.starts_with("//"))
+    return "(JIT)";
   return module == "[kernel]" ? module : "[" + module + "]";
 }
 
@@ -188,9 +206,12 @@ std::string folded_word(std::string_view text) {
   return word;
 }
 
-Flame flame_of(const model::Report& report, const model::Session& session, std::size_t max_nodes,
+Flame flame_of(const model::Report& report,
+               const model::Session& session,
+               std::size_t max_nodes,
                std::size_t max_counts) {
-  if (session.cpu.interval_ns <= 0) return {};
+  if (session.cpu.interval_ns <= 0)
+    return {};
   const FullTree tree(session);
   const std::vector<std::uint32_t> order = nodes_by_weight(report, tree);
   // Fewer nodes also have fewer counts.
@@ -199,7 +220,8 @@ Flame flame_of(const model::Report& report, const model::Session& session, std::
     nodes.resize(std::min(limit, order.size()));
     std::ranges::sort(nodes);
     Flame flame = pruned(report, tree, nodes);
-    if (size_of_counts(flame) <= max_counts || limit == 0) return flame;
+    if (size_of_counts(flame) <= max_counts || limit == 0)
+      return flame;
   }
 }
 

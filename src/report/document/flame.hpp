@@ -52,7 +52,8 @@ struct Flame {
 };
 
 /// Empty if the CPU was not sampled. O(stacks log stacks).
-[[nodiscard]] Flame flame_of(const model::Report& report, const model::Session& session,
+[[nodiscard]] Flame flame_of(const model::Report& report,
+                             const model::Session& session,
                              std::size_t max_nodes = kFlameNodes,
                              std::size_t max_counts = kFlameCounts);
 

@@ -68,7 +68,8 @@ TEST(Flame, IsBoundedByItsLightestFunctions) {
   EXPECT_EQ(flame.regions[0][0].node, 0u);  // main
   std::int64_t samples = 0;
   for (const auto* list : {&flame.regions[0], &flame.regions[1], &flame.outside})
-    for (const FlameCount& count : *list) samples += count.samples;
+    for (const FlameCount& count : *list)
+      samples += count.samples;
   EXPECT_EQ(samples, 11);  // none is lost
   const Flame least = flame_of(made.report, made.session, kFlameNodes, 1);
   EXPECT_TRUE(least.nodes.empty());
@@ -84,7 +85,8 @@ std::vector<std::pair<std::string, std::vector<int>>> read_folded(const std::str
     std::vector<int> counts;
     while (counts.size() < 2) {
       const std::size_t last = line.find_last_not_of("0123456789.");
-      if (last == std::string::npos || last + 1 == line.size() || line[last] != ' ') break;
+      if (last == std::string::npos || last + 1 == line.size() || line[last] != ' ')
+        break;
       counts.insert(counts.begin(), std::stoi(line.substr(last + 1)));
       line.resize(last);
     }
@@ -102,11 +104,12 @@ TEST(Flame, CollapsedChainsReadAsOneCountEach) {
   StringSink sink;
   ASSERT_TRUE(export_collapsed(made.report, &made.session, {}, sink));
   using Lines = decltype(read_folded({}));
-  EXPECT_EQ(read_folded(sink.text()), (Lines{{"a: b;iter_17", {5}},
-                                             {"a: b;iter_17;main;loop (llama.py:7);memcpy", {7}},
-                                             {"v_1.5", {1}},
-                                             {"main", {1}},
-                                             {"(unknown)", {1}}}));
+  EXPECT_EQ(read_folded(sink.text()),
+            (Lines{{"a: b;iter_17", {5}},
+                   {"a: b;iter_17;main;loop (llama.py:7);memcpy", {7}},
+                   {"v_1.5", {1}},
+                   {"main", {1}},
+                   {"(unknown)", {1}}}));
 }
 
 // As difffolded.pl prints it: each chain once, the first side's count before the last one's.
@@ -126,9 +129,10 @@ TEST(Flame, ComparedChainsAreThoseOfTwoFiles) {
   StringSink sink;
   write_comparison_collapsed(made, {}, sink);
   using Lines = decltype(read_folded({}));
-  EXPECT_EQ(read_folded(sink.text()), (Lines{{"new;main [app]", {0, 6}},
-                                             {"work_2", {2, 0}},
-                                             {"work_2;main [app];f(int: 3)", {6, 8}}}));
+  EXPECT_EQ(read_folded(sink.text()),
+            (Lines{{"new;main [app]", {0, 6}},
+                   {"work_2", {2, 0}},
+                   {"work_2;main [app];f(int: 3)", {6, 8}}}));
 }
 
 TEST(Flame, IsEmptyWithoutSamples) {

@@ -15,22 +15,27 @@ static constexpr std::size_t kBuffer = 32 * 1024;
 
 void JsonWriter::put(std::string_view bytes) {
   buffer_ += bytes;
-  if (buffer_.size() < kBuffer) return;
+  if (buffer_.size() < kBuffer)
+    return;
   sink_.write(buffer_);
   buffer_.clear();
 }
 
 void JsonWriter::newline() {
   put("\n");
-  for (std::size_t i = 0; i < levels_.size(); ++i) put("  ");
+  for (std::size_t i = 0; i < levels_.size(); ++i)
+    put("  ");
 }
 
 // Writes what precedes a key or an element.
 void JsonWriter::separate() {
-  if (std::exchange(after_key_, false) || levels_.empty()) return;
+  if (std::exchange(after_key_, false) || levels_.empty())
+    return;
   Level& level = levels_.back();
-  if (!std::exchange(level.empty, false)) put(level.one_line ? ", " : ",");
-  if (!level.one_line) newline();
+  if (!std::exchange(level.empty, false))
+    put(level.one_line ? ", " : ",");
+  if (!level.one_line)
+    newline();
 }
 
 void JsonWriter::open(char bracket, bool one_line) {
@@ -43,7 +48,8 @@ void JsonWriter::open(char bracket, bool one_line) {
 void JsonWriter::close() {
   const Level level = levels_.back();
   levels_.pop_back();
-  if (!level.empty && !level.one_line) newline();
+  if (!level.empty && !level.one_line)
+    newline();
   put(std::string_view(&level.closing, 1));
 }
 
@@ -61,7 +67,8 @@ void JsonWriter::quoted(std::string_view value) {
     shown = base::printable(value);
     value = shown;
   }
-  if (!is_utf8) escaped_ = true;
+  if (!is_utf8)
+    escaped_ = true;
   std::string out = "\"";
   for (const char c : value) {
     switch (c) {
@@ -97,7 +104,8 @@ void JsonWriter::text(std::string_view value) {
 }
 
 void JsonWriter::number(double value) {
-  if (!std::isfinite(value)) return null();
+  if (!std::isfinite(value))
+    return null();
   separate();
   char text[64];
   // Integers that a double holds exactly are written without exponent and fraction.
@@ -137,15 +145,22 @@ void JsonWriter::finish() {
 
 void write_run(JsonWriter& json, const model::RunInfo& run) {
   json.open_object("run");
-  json.fields("id", run.id, "tool", or_null(run.tool), "command", run.command, "cwd",
-              or_null(run.cwd), "start_unix_ns", or_null(run.start_unix_ns), "duration_ns",
-              run.duration_ns, "exit_code", run.exit_code, "signal", run.signal, "host",
-              or_null(run.host), "sources", run.sources);
+  json.field("id", run.id);
+  json.field("tool", or_null(run.tool));
+  json.field("command", run.command);
+  json.field("cwd", or_null(run.cwd));
+  json.field("start_unix_ns", or_null(run.start_unix_ns));
+  json.field("duration_ns", run.duration_ns);
+  json.field("exit_code", run.exit_code);
+  json.field("signal", run.signal);
+  json.field("host", or_null(run.host));
+  json.field("sources", run.sources);
   if (run.usage) {
     const model::ProcessUsage& usage = *run.usage;
     json.open_line_object("usage");
-    json.fields("user_ns", usage.user_ns, "system_ns", usage.system_ns, "cpus_used",
-                run.cpus_used());
+    json.field("user_ns", usage.user_ns);
+    json.field("system_ns", usage.system_ns);
+    json.field("cpus_used", run.cpus_used());
     json.field("peak_rss_bytes", usage.peak_rss_bytes);
     if (usage.machine)
       json.fields("cpus", usage.machine->cpus, "other_cpus_used", usage.machine->others);
@@ -155,25 +170,36 @@ void write_run(JsonWriter& json, const model::RunInfo& run) {
     json.line_object("attached", "pid", *run.attached_pid, "after_ns", run.attached_after_ns);
   if (!run.windows.empty())
     json.line_objects("windows", run.windows, [&](const model::RunInfo::Window& window) {
-      json.fields("number", window.number, "after_ns", window.after_ns, "duration_ns",
-                  window.duration_ns);
+      json.field("number", window.number);
+      json.field("after_ns", window.after_ns);
+      json.field("duration_ns", window.duration_ns);
     });
   json.open_object("environment");
-  for (const auto& [key, value] : run.environment) json.field(key, value);
+  for (const auto& [key, value] : run.environment)
+    json.field(key, value);
   json.close();
   json.close();
 }
 
-void write_processes(JsonWriter& json, std::string_view name,
+void write_processes(JsonWriter& json,
+                     std::string_view name,
                      const std::vector<model::ReportProcess>& list) {
   json.line_objects(name, list, [&](const model::ReportProcess& process) {
-    json.fields("pid", process.pid, "parent_pid", process.parent_pid, "name", process.name,
-                "start_ns", process.start_ns, "end_ns", process.end_ns, "ranges", process.ranges,
-                "kernels", process.kernels, "rank", process.rank);
-    if (process.range_pair_ns > 0)
-      json.line_object("profiler", "range_own_ns", process.range_own_ns, "range_pair_ns",
-                       process.range_pair_ns, "source",
-                       "measured at process start: the shortest time of an empty range");
+    json.field("pid", process.pid);
+    json.field("parent_pid", process.parent_pid);
+    json.field("name", process.name);
+    json.field("start_ns", process.start_ns);
+    json.field("end_ns", process.end_ns);
+    json.field("ranges", process.ranges);
+    json.field("kernels", process.kernels);
+    json.field("rank", process.rank);
+    if (process.range_pair_ns > 0) {
+      json.open_line_object("profiler");
+      json.field("range_own_ns", process.range_own_ns);
+      json.field("range_pair_ns", process.range_pair_ns);
+      json.field("source", "measured at process start: the shortest time of an empty range");
+      json.close();
+    }
   });
 }
 
@@ -185,12 +211,18 @@ void write_devices(JsonWriter& json, const model::Report& report) {
     const bool has_name = i < report.device_names.size();
     const bool has_uuid = i < report.device_uuids.size() && !report.device_uuids[i].empty();
     json.field("name", has_name ? report.device_names[i] : std::string());
-    if (has_uuid) json.field("uuid", report.device_uuids[i]);
-    json.fields("ordinal", device.ordinal, "process", pid_of(report, device.process),
-                "compute_major", device.compute_major, "compute_minor", device.compute_minor,
-                "sm_count", device.sm_count, "memory_bytes", device.memory_bytes, "l2_bytes",
-                device.l2_bytes, "sm_clock_hz", device.sm_clock_hz, "memory_bytes_per_s",
-                device.memory_bytes_per_s, "mig", device.mig);
+    if (has_uuid)
+      json.field("uuid", report.device_uuids[i]);
+    json.field("ordinal", device.ordinal);
+    json.field("process", pid_of(report, device.process));
+    json.field("compute_major", device.compute_major);
+    json.field("compute_minor", device.compute_minor);
+    json.field("sm_count", device.sm_count);
+    json.field("memory_bytes", device.memory_bytes);
+    json.field("l2_bytes", device.l2_bytes);
+    json.field("sm_clock_hz", device.sm_clock_hz);
+    json.field("memory_bytes_per_s", device.memory_bytes_per_s);
+    json.field("mig", device.mig);
     json.close();
   }
   json.close();
@@ -198,8 +230,10 @@ void write_devices(JsonWriter& json, const model::Report& report) {
 
 void write_losses(JsonWriter& json, const std::vector<model::Loss>& list) {
   json.line_objects("losses", list, [&](const model::Loss& loss) {
-    json.fields("kind", loss.kind.id(), "severity", model::severity_name(loss.severity), "count",
-                loss.count, "detail", loss.detail);
+    json.field("kind", loss.kind.id());
+    json.field("severity", model::severity_name(loss.severity));
+    json.field("count", loss.count);
+    json.field("detail", loss.detail);
   });
 }
 
@@ -210,46 +244,65 @@ void write_metrics(JsonWriter& json, const std::map<std::string, model::Metric>&
       return is_present ? std::optional(value) : std::nullopt;
     };
     json.open_line_object(name);
-    json.fields("value", if_present(metric.value), "unit", metric.unit, "min",
-                if_present(metric.min), "max", if_present(metric.max), "rounds", metric.rounds,
-                "source", metric.source);
-    if (!metric.absent.empty()) json.field("absent", metric.absent);
+    json.field("value", if_present(metric.value));
+    json.field("unit", metric.unit);
+    json.field("min", if_present(metric.min));
+    json.field("max", if_present(metric.max));
+    json.field("rounds", metric.rounds);
+    json.field("source", metric.source);
+    if (!metric.absent.empty())
+      json.field("absent", metric.absent);
     json.close();
   }
   json.close();
 }
 
-void write_copies(JsonWriter& json, std::string_view name,
+void write_copies(JsonWriter& json,
+                  std::string_view name,
                   const std::vector<model::CopyRow>& rows) {
   json.line_objects(name, rows, [&](const model::CopyRow& row) {
-    json.fields("kind", copy_kind_name(row.kind), "calls", row.calls, "bytes", row.bytes,
-                "total_ns", row.total_ns);
+    json.field("kind", copy_kind_name(row.kind));
+    json.field("calls", row.calls);
+    json.field("bytes", row.bytes);
+    json.field("total_ns", row.total_ns);
   });
 }
 
 void write_bound(JsonWriter& json, const base::Held<model::Bound>& bound) {
-  if (!bound) return json.null_field("bound");
+  if (!bound)
+    return json.null_field("bound");
   json.line_object("bound", "kind", bound->kind, "reason", bound->reason);
 }
 
 void write_utilization(JsonWriter& json, const base::Held<model::Utilization>& value) {
-  if (!value) return json.null_field("utilization");
+  if (!value)
+    return json.null_field("utilization");
   json.open_line_object("utilization");
-  json.fields("busy_ns", value->busy_ns, "executed", value->executed, "useful", value->useful,
-              "useful_flop", value->useful_flop);
-  if (value->useful_bytes) json.field("useful_bytes", value->useful_bytes);
-  if (value->bandwidth) json.field("bandwidth", value->bandwidth);
-  if (value->useful_tokens) json.field("useful_tokens", value->useful_tokens);
+  json.field("busy_ns", value->busy_ns);
+  json.field("executed", value->executed);
+  json.field("useful", value->useful);
+  json.field("useful_flop", value->useful_flop);
+  if (value->useful_bytes)
+    json.field("useful_bytes", value->useful_bytes);
+  if (value->bandwidth)
+    json.field("bandwidth", value->bandwidth);
+  if (value->useful_tokens)
+    json.field("useful_tokens", value->useful_tokens);
   json.fields("useful_wall_ns", value->useful_wall_ns, "formula", value->formula);
   json.close();
 }
 
 void write_roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points) {
   json.line_objects("roofline", points, [&](const model::RooflinePoint& point) {
-    json.fields("level", point.level, "precision", point.precision, "flops", point.flops, "bytes",
-                point.bytes, "intensity", point.intensity, "flop_per_s", point.flop_per_s,
-                "roof_flop_per_s", point.roof_flop_per_s, "peak_flop_per_s", point.peak_flop_per_s,
-                "peak_bytes_per_s", point.peak_bytes_per_s);
+    json.field("level", point.level);
+    json.field("precision", point.precision);
+    json.field("flops", point.flops);
+    json.field("bytes", point.bytes);
+    json.field("intensity", point.intensity);
+    json.field("flop_per_s", point.flop_per_s);
+    json.field("roof_flop_per_s", point.roof_flop_per_s);
+    json.field("peak_flop_per_s", point.peak_flop_per_s);
+    json.field("peak_bytes_per_s", point.peak_bytes_per_s);
   });
 }
 

@@ -57,7 +57,8 @@ class JsonWriter {
       item ? value(*item) : null();
     } else {
       open_line_array();
-      for (const auto& element : item) value(element);
+      for (const auto& element : item)
+        value(element);
       close();
     }
   }
@@ -70,7 +71,8 @@ class JsonWriter {
   template <class T, class... Rest>
   void fields(std::string_view name, const T& item, const Rest&... rest) {
     field(name, item);
-    if constexpr (sizeof...(rest) > 0) fields(rest...);
+    if constexpr (sizeof...(rest) > 0)
+      fields(rest...);
   }
   /// An object on one line, of names and values in turn.
   template <class... Fields>
@@ -146,7 +148,8 @@ template <class Number>
 // Parts that the JSON report and the data of the HTML page have in common.
 
 void write_run(JsonWriter& json, const model::RunInfo& run);
-void write_processes(JsonWriter& json, std::string_view name,
+void write_processes(JsonWriter& json,
+                     std::string_view name,
                      const std::vector<model::ReportProcess>& list);
 void write_devices(JsonWriter& json, const model::Report& report);
 void write_losses(JsonWriter& json, const std::vector<model::Loss>& list);

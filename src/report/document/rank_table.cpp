@@ -12,11 +12,14 @@ namespace rangescope::report {
 Section rank_section(const model::Report& report, std::size_t max_rows) {
   std::vector<const model::Rank*> ranks;
   for (const model::Rank& rank : report.ranks)
-    if (rank.time) ranks.push_back(&rank);
+    if (rank.time)
+      ranks.push_back(&rank);
   Section section{"Ranks", true};
-  if (ranks.size() < 2) return section;
-  std::ranges::stable_sort(ranks, std::ranges::greater(),
-                           [](const model::Rank* rank) { return rank->time->outside_ns; });
+  if (ranks.size() < 2)
+    return section;
+  std::ranges::stable_sort(ranks, std::ranges::greater(), [](const model::Rank* rank) {
+    return rank->time->outside_ns;
+  });
   Grid grid({{"rank", false, true}, {"outside MPI"}, {"MPI"}, {"waiting in it"}, {"host", false}});
   const std::size_t shown = std::min(max_rows, ranks.size());
   for (std::size_t i = 0; i < shown; ++i) {
@@ -45,7 +48,8 @@ std::vector<model::RankFunction> largest_functions(const model::Rank& rank) {
 
 double cpu_ns_of(const model::Rank& rank) {
   double cpu_ns = 0;
-  for (const model::RankFunction& function : rank.functions) cpu_ns += function.cpu_ns;
+  for (const model::RankFunction& function : rank.functions)
+    cpu_ns += function.cpu_ns;
   return cpu_ns;
 }
 
@@ -54,11 +58,13 @@ double cpu_ns_of(const model::Rank& rank) {
 Section rank_function_section(const model::Report& report, std::size_t max_ranks) {
   std::vector<const model::Rank*> ranks;
   for (const model::Rank& rank : report.ranks)
-    if (!rank.functions.empty()) ranks.push_back(&rank);
+    if (!rank.functions.empty())
+      ranks.push_back(&rank);
   Section section{"Functions of the ranks", true};
-  if (ranks.empty()) return section;
-  std::ranges::stable_sort(ranks, std::ranges::greater(),
-                           [](const model::Rank* rank) { return cpu_ns_of(*rank); });
+  if (ranks.empty())
+    return section;
+  std::ranges::stable_sort(
+      ranks, std::ranges::greater(), [](const model::Rank* rank) { return cpu_ns_of(*rank); });
   Grid grid({{"function, with the libraries that it calls", false, true},
              {"rank"},
              {"CPU"},

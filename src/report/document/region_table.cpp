@@ -38,7 +38,8 @@ std::string bar(double part) {
     const std::size_t eighths_left = eighths - std::min(eighths, 8 * i);
     text += kEighths[std::min<std::size_t>(8, eighths_left)];
   }
-  if (part <= 1) return text;
+  if (part <= 1)
+    return text;
   const std::string_view last_block = kEighths[8];
   return text.replace(text.size() - last_block.size(), last_block.size(), "▶");
 }
@@ -46,7 +47,8 @@ std::string bar(double part) {
 /// The bar, and the share in percent.
 std::string share_text(const Region& region, double largest_share) {
   const auto share = share_of(region);
-  if (!share) return "-";
+  if (!share)
+    return "-";
   const double part = largest_share > 0 ? *share / largest_share : 0;
   return bar(part) + fmt::format("{:>8}", base::format_share(*share));
 }
@@ -55,7 +57,9 @@ std::string share_text(const Region& region, double largest_share) {
 constexpr std::int64_t kNoInstances = -1;
 
 /// A row that is not a region: the time outside all ranges, or the whole run.
-Region pseudo_region(const char* name, double wall_ns, const Report& report,
+Region pseudo_region(const char* name,
+                     double wall_ns,
+                     const Report& report,
                      const base::Held<model::GpuWork>& work) {
   Region row;
   row.path = {name};
@@ -65,28 +69,37 @@ Region pseudo_region(const char* name, double wall_ns, const Report& report,
               {kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown},
               kNotKnown,
               kNotKnown};
-  if (report.run.duration_ns > 0) row.wall.share = wall_ns / report.run.duration_ns;
+  if (report.run.duration_ns > 0)
+    row.wall.share = wall_ns / report.run.duration_ns;
   row.gpu = work;
-  if (row.gpu) row.gpu->launch_latency_ns.reset();
+  if (row.gpu)
+    row.gpu->launch_latency_ns.reset();
   return row;
 }
 
 /// A sum of GPU work of which only some instances were recorded.
 std::string partial_sum_text(const Region& region, const ColumnView& column, double sum) {
   const bool is_region = region.occurrences != kNoInstances;
-  if (sum == 0) return is_region ? cell(region, column) : "-";
-  if (!is_region) return format_value(sum, column.unit) + "+";  // a lower bound
+  if (sum == 0)
+    return is_region ? cell(region, column) : "-";
+  if (!is_region)
+    return format_value(sum, column.unit) + "+";  // a lower bound
   const std::int64_t recorded = region.gpu->recorded_occurrences;
-  if (recorded <= 0) return "-";
-  if (recorded >= region.occurrences) return cell(region, column);
+  if (recorded <= 0)
+    return "-";
+  if (recorded >= region.occurrences)
+    return cell(region, column);
   return format_value(sum / static_cast<double>(recorded), column.unit) + " each";
 }
 
 /// The text of a cell. Sums of a timeline that was paused at times are shown per instance.
 std::string text_of(const Region& region, const ColumnView& column, double largest_share) {
-  if (column.tag == kShareTag) return share_text(region, largest_share);
-  if (column.tag == kBoundTag) return has_limiter(region.bound) ? cell(region, column) : "-";
-  if (!region.gpu) return cell(region, column);
+  if (column.tag == kShareTag)
+    return share_text(region, largest_share);
+  if (column.tag == kBoundTag)
+    return has_limiter(region.bound) ? cell(region, column) : "-";
+  if (!region.gpu)
+    return cell(region, column);
   const model::GpuWork& gpu = *region.gpu;
   // Graphs that were recorded as a whole: their kernels are unknown.
   if (gpu.graph_launches > 0 && gpu.graph_kernels == 0 && !gpu.partial) {
@@ -95,12 +108,14 @@ std::string text_of(const Region& region, const ColumnView& column, double large
           base::counted(static_cast<std::uint64_t>(gpu.graph_launches), "graph");
       return gpu.kernels > 0 ? cell(region, column) + " + " + graphs : graphs;
     }
-    if (column.tag == "gpu.kernel_ns" && gpu.kernels == 0) return "-";
+    if (column.tag == "gpu.kernel_ns" && gpu.kernels == 0)
+      return "-";
   }
   const model::Measure* measure = model::find_measure(column.tag);
   const bool is_gpu_sum =
       measure != nullptr && measure->tag.starts_with("gpu.") && model::adds_up(*measure);
-  if (!is_gpu_sum || !gpu.partial) return cell(region, column);
+  if (!is_gpu_sum || !gpu.partial)
+    return cell(region, column);
   const auto sum = measure->get(region);
   return sum ? partial_sum_text(region, column, *sum) : "-";
 }
@@ -126,7 +141,8 @@ ScopeView folded_rows(const Report& report) {
 void flatten(std::vector<RowView>& rows, std::string_view sort) {
   for (RowView& row : rows) {
     row.label = base::printable(model::path_text(*row.region));
-    if (row.region->kind == model::RangeKind::kStartEnd) row.label += model::kStartEndMark;
+    if (row.region->kind == model::RangeKind::kStartEnd)
+      row.label += model::kStartEndMark;
     row.label += row.siblings;
     row.parent = model::kNone;
     row.depth = 0;
@@ -153,25 +169,31 @@ void remove_uninformative_columns(RegionTable& table) {
     const bool is_self_time = tag == "wall_ns.exclusive" && wall < table.columns.size();
     const auto is_informative = [&](const std::vector<GridCell>& row) {
       const std::string& text = row[i + 1].text;
-      if (text == "-") return false;
-      if (tag == kBoundTag && text == "idle") return false;  // the GPU's busy share shows that
-      if (is_self_time && text == row[wall + 1].text) return false;
+      if (text == "-")
+        return false;
+      if (tag == kBoundTag && text == "idle")
+        return false;  // the GPU's busy share shows that
+      if (is_self_time && text == row[wall + 1].text)
+        return false;
       const bool is_zero = text.starts_with("0 B") || text.starts_with("0 ns");
       return !(hides_zeros && is_zero);
     };
-    if (std::ranges::none_of(table.grid.rows, is_informative)) drop_column(table, i);
+    if (std::ranges::none_of(table.grid.rows, is_informative))
+      drop_column(table, i);
   }
 }
 
 std::string metric_cell(const std::map<std::string, model::Metric>& metrics,
                         const std::string& name) {
   const auto found = metrics.find(name);
-  if (found == metrics.end() || !found->second.absent.empty()) return "-";
+  if (found == metrics.end() || !found->second.absent.empty())
+    return "-";
   return format_value(found->second.value, found->second.unit);
 }
 
 /// A table whose rows are metrics and whose columns are regions or kernels.
-Grid transposed_metrics(const Report& report, const std::vector<std::string>& heads,
+Grid transposed_metrics(const Report& report,
+                        const std::vector<std::string>& heads,
                         const std::vector<const std::map<std::string, model::Metric>*>& metrics) {
   Grid grid({{"metric", false, true}});
   const std::size_t shown = std::min(heads.size(), kMaxTransposedColumns);
@@ -187,11 +209,13 @@ Grid transposed_metrics(const Report& report, const std::vector<std::string>& he
     bool has_value = false;
     for (std::size_t i = 0; i < shown; ++i) {
       std::string text = "-";
-      if (metrics[i] != nullptr) text = metric_cell(*metrics[i], column.name);
+      if (metrics[i] != nullptr)
+        text = metric_cell(*metrics[i], column.name);
       has_value |= text != "-";
       row.push_back({std::move(text)});
     }
-    if (has_value) grid.add(std::move(row));
+    if (has_value)
+      grid.add(std::move(row));
   }
   return grid;
 }
@@ -204,19 +228,23 @@ Grid move_long_metrics(const Report& report, RegionTable& table) {
   const auto is_long_metric = [&](const ColumnView& column) {
     return is_metric(column) && base::display_width(column.title) > kLongTitle;
   };
-  if (std::ranges::none_of(table.columns, is_long_metric)) return Grid();
+  if (std::ranges::none_of(table.columns, is_long_metric))
+    return Grid();
   for (std::size_t i = table.columns.size(); i-- > 0;) {
-    if (is_metric(table.columns[i])) drop_column(table, i);
+    if (is_metric(table.columns[i]))
+      drop_column(table, i);
   }
   std::vector<std::string> heads;
   std::vector<const std::map<std::string, model::Metric>*> metrics;
   for (std::size_t i = 0; i < table.regions.size(); ++i) {
     const Region* region = table.regions[i];
-    if (region == nullptr) continue;
+    if (region == nullptr)
+      continue;
     const bool has_metric = std::ranges::any_of(report.metric_columns, [&](const auto& column) {
       return metric_cell(region->metrics, column.name) != "-";
     });
-    if (!has_metric) continue;
+    if (!has_metric)
+      continue;
     heads.push_back(table.grid.rows[i].front().text);
     metrics.push_back(&region->metrics);
   }
@@ -229,8 +257,11 @@ base::Tone cell_tone(const std::string& text, const Region* region) {
 }
 
 /// Appends a row. `real_region` is null for a row that is not a region.
-void add_region_row(RegionTable& table, GridCell label, const Region& region,
-                    const Region* real_region, double largest_share) {
+void add_region_row(RegionTable& table,
+                    GridCell label,
+                    const Region& region,
+                    const Region* real_region,
+                    double largest_share) {
   std::vector<GridCell> cells = {std::move(label)};
   for (const ColumnView& column : table.columns) {
     std::string text = text_of(region, column, largest_share);
@@ -245,25 +276,30 @@ void add_region_row(RegionTable& table, GridCell label, const Region& region,
 void add_run_rows(const Report& report, RegionTable& table, double largest_share) {
   const bool has_wall = report.outside && report.outside->wall_ns > 0;
   const bool has_work = report.unattributed && !work_sentence(*report.unattributed).empty();
-  if (!has_wall && !has_work) return;
+  if (!has_wall && !has_work)
+    return;
   const auto add = [&](const char* name, double wall_ns, const base::Held<model::GpuWork>& work) {
     const Region row = pseudo_region(name, wall_ns, report, work);
     add_region_row(table, {name, base::Tone::kDim}, row, nullptr, largest_share);
   };
   add(kOutsideRanges, report.outside ? report.outside->wall_ns : kNotKnown, report.unattributed);
-  if (report.run.duration_ns > 0) add(kWholeRun, report.run.duration_ns, report.total);
+  if (report.run.duration_ns > 0)
+    add(kWholeRun, report.run.duration_ns, report.total);
 }
 
 /// How many rows the table may have, 0 for all.
 std::size_t row_limit(const Style& style) {
-  if (style.top > 0) return style.top;
+  if (style.top > 0)
+    return style.top;
   return style.all || style.depth > 0 ? 0 : kDefaultRows;
 }
 
 std::string hidden_rows_text(const ScopeView& scope, const Style& style) {
-  if (scope.hidden == 0) return {};
+  if (scope.hidden == 0)
+    return {};
   const std::string count = base::counted(scope.hidden, "more region");
-  if (style.depth > 0) return count + ": --depth 0 has all levels";
+  if (style.depth > 0)
+    return count + ": --depth 0 has all levels";
   return style.all ? count : count + ": --all shows each, --top 50 the largest";
 }
 
@@ -278,30 +314,37 @@ void arrange_rows(ScopeView& scope, const Style& style, std::string_view sort) {
     flatten(scope.rows, self_time);
     cost = self_time;
   }
-  if (!sort.empty()) cost = sort;
+  if (!sort.empty())
+    cost = sort;
   choose_rows(scope, style.depth, row_limit(style), sort, cost);
 }
 
 /// What a reader should know of the table's regions.
 void add_region_notes(const RegionTable& table, const Style& style, Section& section) {
   for (const Region* region : table.regions) {
-    if (region == nullptr) continue;
+    if (region == nullptr)
+      continue;
     const std::string name = model::path_text(*region);
     const auto add = [&](std::string text) {
       section.add({.text = std::move(text), .name = name});
     };
     if (region->unclosed > 0)
       add(base::format_count(region->unclosed) + " started and never ended: not in the statistics");
-    if (!style.explain) continue;
-    if (region->bound) add("limiter " + region->bound->kind + ": " + region->bound->reason);
-    for (const std::string& note : region->notes) add(note);
+    if (!style.explain)
+      continue;
+    if (region->bound)
+      add("limiter " + region->bound->kind + ": " + region->bound->reason);
+    for (const std::string& note : region->notes)
+      add(note);
   }
 }
 
 /// Adds the section of one table and that of its metrics with long names; returns its columns.
 /// `is_total`: it is the table over all processes.
-base::Result<std::vector<ColumnView>> add_table(const Report& report, const Style& style,
-                                                ScopeView scope, bool is_total,
+base::Result<std::vector<ColumnView>> add_table(const Report& report,
+                                                const Style& style,
+                                                ScopeView scope,
+                                                bool is_total,
                                                 std::string_view sort,
                                                 std::vector<Section>& sections) {
   RegionTable table;
@@ -315,7 +358,8 @@ base::Result<std::vector<ColumnView>> add_table(const Report& report, const Styl
     GridCell label{row.label, base::Tone::kPlain, row.depth};
     add_region_row(table, std::move(label), *row.region, row.region, largest_share);
   }
-  if (is_total) add_run_rows(report, table, largest_share);
+  if (is_total)
+    add_run_rows(report, table, largest_share);
   Grid metrics;
   if (style.columns.empty()) {
     metrics = move_long_metrics(report, table);
@@ -330,28 +374,33 @@ base::Result<std::vector<ColumnView>> add_table(const Report& report, const Styl
   sections.back().add(std::move(table.grid));
   if (!metrics.rows.empty())
     sections.push_back({"Metrics: " + scope.title, true, false, {std::move(metrics)}});
-  if (is_first_table) add_region_notes(table, style, sections.back());
+  if (is_first_table)
+    add_region_notes(table, style, sections.back());
   return std::move(table.columns);
 }
 
 }  // namespace
 
-base::Result<std::vector<Section>> region_sections(const Report& report, const Style& style,
+base::Result<std::vector<Section>> region_sections(const Report& report,
+                                                   const Style& style,
                                                    std::vector<ColumnView>& first_columns) {
   const auto sort = TRY(sort_tag(report, style));
   std::vector<Section> sections;
   const auto add = [&](ScopeView scope, bool is_total) -> base::Result<void> {
     auto columns = TRY(add_table(report, style, std::move(scope), is_total, sort, sections));
-    if (first_columns.empty()) first_columns = std::move(columns);
+    if (first_columns.empty())
+      first_columns = std::move(columns);
     return {};
   };
   const bool is_folded = !style.all && !report.rows.empty();
-  if (is_folded) TRY(add(folded_rows(report), true));
+  if (is_folded)
+    TRY(add(folded_rows(report), true));
   for (ScopeView& scope : all_scopes(report)) {
     // The folded table replaces those of processes, without --all; threads come with --per-thread.
     const Region& first = *scope.rows.front().region;
     const bool is_rank = style.per_rank && first.process;
-    if (is_folded && !first.thread && !is_rank) continue;
+    if (is_folded && !first.thread && !is_rank)
+      continue;
     TRY(add(std::move(scope), !first.process && !first.thread));
   }
   const auto table_count = std::ranges::count_if(
@@ -370,7 +419,8 @@ std::optional<double> roofline_share(const std::vector<model::RooflinePoint>& po
   std::optional<double> highest;
   for (const model::RooflinePoint& point : points) {
     const bool has_roof = point.level == "dram" && point.roof_flop_per_s > 0;
-    if (has_roof) highest = std::max(highest.value_or(0), point.flop_per_s / point.roof_flop_per_s);
+    if (has_roof)
+      highest = std::max(highest.value_or(0), point.flop_per_s / point.roof_flop_per_s);
   }
   return highest;
 }
@@ -381,8 +431,8 @@ class KernelTable {
   KernelTable(const Report& report, std::size_t top)
       : report_(report), shown_(std::min(top, report.kernels.size())) {
     for (std::size_t i = 0; i < shown_; ++i) {
-      const auto found = std::ranges::find(report.kernel_counters, report.kernels[i].name,
-                                           &model::KernelCounters::name);
+      const auto found = std::ranges::find(
+          report.kernel_counters, report.kernels[i].name, &model::KernelCounters::name);
       counters_.push_back(found == report.kernel_counters.end() ? nullptr : &*found);
     }
     for (const model::MetricColumn& column : report.metric_columns) {
@@ -404,8 +454,10 @@ class KernelTable {
     if (report_.kernels.size() > shown_)
       grid.omitted =
           base::counted(report_.kernels.size() - shown_, "more kernel") + ": --top-kernels 50";
-    for (std::size_t i = 0; i < shown_; ++i) grid.add(cells(report_.kernels[i], counters_[i]));
-    if (has_long_metric_) grids.metrics = metrics_by_kernel();
+    for (std::size_t i = 0; i < shown_; ++i)
+      grid.add(cells(report_.kernels[i], counters_[i]));
+    if (has_long_metric_)
+      grids.metrics = metrics_by_kernel();
     return grids;
   }
 
@@ -419,20 +471,26 @@ class KernelTable {
   }
 
   static std::string label(const model::KernelRow& row) {
-    if (!row.label.empty()) return base::printable(row.label);
+    if (!row.label.empty())
+      return base::printable(row.label);
     return base::printable(row.short_name.empty() ? row.name : row.short_name);
   }
 
   [[nodiscard]] std::vector<base::Table::Column> heads() const {
-    std::vector<base::Table::Column> heads = {
-        {"kernel", false, true}, {"calls"}, {"total"}, {"median", true, false, 1},
-        {"max", true, false, 1}, {"share"}};
+    std::vector<base::Table::Column> heads = {{"kernel", false, true},
+                                              {"calls"},
+                                              {"total"},
+                                              {"median", true, false, 1},
+                                              {"max", true, false, 1},
+                                              {"share"}};
     if (!has_long_metric_) {
       for (const model::MetricColumn* metric : metrics_)
         heads.push_back({base::printable(metric->title), true, false, 2});
     }
-    if (has_roofline_) heads.push_back({"% of roofline", true, false, 3});
-    if (has_limiter_) heads.push_back({"bound", true, false, 3});
+    if (has_roofline_)
+      heads.push_back({"% of roofline", true, false, 3});
+    if (has_limiter_)
+      heads.push_back({"bound", true, false, 3});
     return heads;
   }
 
@@ -455,7 +513,8 @@ class KernelTable {
       const auto share = roofline_share(kernel.roofline);
       cells.push_back({share ? base::format_share(*share) : "-"});
     }
-    if (has_limiter_) cells.push_back({kernel.bound ? kernel.bound->kind : "-"});
+    if (has_limiter_)
+      cells.push_back({kernel.bound ? kernel.bound->kind : "-"});
     return cells;
   }
 
@@ -494,7 +553,8 @@ struct StallRow {
 /// Does a range inside `region` have all samples of the kernel?
 bool has_inner_region(const Report& report, const Region& region, const model::KernelRow& kernel) {
   return std::ranges::any_of(report.regions, [&](const Region& child) {
-    if (child.parent != region.id || !child.gpu) return false;
+    if (child.parent != region.id || !child.gpu)
+      return false;
     const auto inner = std::ranges::find_if(
         child.gpu->top_kernels,
         [&](const model::KernelRow& row) { return row.stalls && row.name == kernel.name; });
@@ -507,7 +567,8 @@ bool has_inner_region(const Report& report, const Region& region, const model::K
 std::vector<StallRow> stall_rows(const Report& report) {
   std::vector<StallRow> rows;
   for (const Region& region : report.regions) {
-    if (region.process || region.thread || !region.gpu) continue;
+    if (region.process || region.thread || !region.gpu)
+      continue;
     for (const model::KernelRow& kernel : region.gpu->top_kernels) {
       if (kernel.stalls && !has_inner_region(report, region, kernel))
         rows.push_back({&kernel, model::path_text(region)});
@@ -532,10 +593,12 @@ std::string stall_reasons_text(const model::Stalls& stalls) {
 
 /// The source line with most stalls. Without a line its offset in the kernel.
 std::string stall_line_text(const model::KernelRow& kernel) {
-  if (kernel.stalls->lines.empty()) return "-";
+  if (kernel.stalls->lines.empty())
+    return "-";
   const model::StallLine& line = kernel.stalls->lines.front();
   std::string place = model::place_text(line);
-  if (line.line == 0 && line.function == kernel.short_name) place.erase(0, line.function.size());
+  if (line.line == 0 && line.function == kernel.short_name)
+    place.erase(0, line.function.size());
   return base::printable(place) + " (" + base::format_share(line.share) + ")";
 }
 
@@ -588,16 +651,27 @@ Grid communication_grid(std::initializer_list<const char*> heads) {
 
 /// "rank 3, 12 of 40": the rank that arrived last most often.
 std::string last_rank_text(const model::Collective& collective) {
-  const auto last = std::ranges::max_element(collective.by_rank, std::ranges::less(),
-                                             [](const auto& rank) { return rank.last; });
-  if (last == collective.by_rank.end()) return "-";
-  return fmt::format("rank {}, {} of {}", last->rank, base::format_count(last->last),
+  const auto last = std::ranges::max_element(
+      collective.by_rank, std::ranges::less(), [](const auto& rank) { return rank.last; });
+  if (last == collective.by_rank.end())
+    return "-";
+  return fmt::format("rank {}, {} of {}",
+                     last->rank,
+                     base::format_count(last->last),
                      base::format_count(collective.calls));
 }
 
 Grid collective_grid(const Report& report, std::size_t max_rows) {
-  Grid grid = communication_grid({"collective", "in", "bytes", "ranks", "calls", "transfer", "wait",
-                                  "overlapped", "bus", "last"});
+  Grid grid = communication_grid({"collective",
+                                  "in",
+                                  "bytes",
+                                  "ranks",
+                                  "calls",
+                                  "transfer",
+                                  "wait",
+                                  "overlapped",
+                                  "bus",
+                                  "last"});
   grid.columns.back().importance = 3;  // whom the others wait for stays longer than rates
   const std::size_t shown = std::min(max_rows, report.collectives.size());
   for (const model::Collective& row : std::span(report.collectives).first(shown)) {
@@ -616,8 +690,14 @@ Grid collective_grid(const Report& report, std::size_t max_rows) {
 }
 
 Grid message_grid(const Report& report, std::size_t max_rows) {
-  Grid grid = communication_grid({"messages", "in", "bytes", "calls", "transfer", "late sender",
-                                  "late receiver", "bandwidth"});
+  Grid grid = communication_grid({"messages",
+                                  "in",
+                                  "bytes",
+                                  "calls",
+                                  "transfer",
+                                  "late sender",
+                                  "late receiver",
+                                  "bandwidth"});
   const std::size_t shown = std::min(max_rows, report.messages.size());
   for (const model::PointToPoint& row : std::span(report.messages).first(shown)) {
     grid.add({{fmt::format("rank {} to {}", row.from, row.to)},
@@ -637,12 +717,15 @@ Grid message_grid(const Report& report, std::size_t max_rows) {
 std::vector<Section> communication_sections(const Report& report, std::size_t max_rows) {
   std::vector<Section> sections;
   const auto add = [&](const char* title, const char* noun, Grid grid, std::size_t total) {
-    if (grid.rows.empty()) return;
+    if (grid.rows.empty())
+      return;
     if (total > grid.rows.size())
       grid.omitted = base::counted(total - grid.rows.size(), noun) + ": -f json has all";
     sections.push_back({title, true, false, {std::move(grid)}});
   };
-  add("Collectives", "more collective", collective_grid(report, max_rows),
+  add("Collectives",
+      "more collective",
+      collective_grid(report, max_rows),
       report.collectives.size());
   add("Messages", "more pair", message_grid(report, max_rows), report.messages.size());
   return sections;

@@ -26,8 +26,10 @@ std::string windows_text(const model::RunInfo& run) {
   const auto& first = run.windows.front();
   const std::size_t count = run.windows.size();
   std::string text = base::counted(count, "window");
-  if (count == 1) text = fmt::format("window {}", first.number);
-  if (count > 1 && first.after_ns == 0) return text;
+  if (count == 1)
+    text = fmt::format("window {}", first.number);
+  if (count > 1 && first.after_ns == 0)
+    return text;
   text += count == 1 ? ", " : ", the first ";
   return text + base::format_ns(first.after_ns) + " after the start";
 }
@@ -35,13 +37,15 @@ std::string windows_text(const model::RunInfo& run) {
 /// "CPU 1.250 s (user 1.100 s, system 150.0 ms), 0.35 CPUs used", "peak memory 45.2 MB", "other
 /// programs used 1.40 of 2 CPUs"
 void add_usage(const model::RunInfo& run, std::vector<std::string>& facts) {
-  if (!run.usage) return;
+  if (!run.usage)
+    return;
   const std::string user = base::format_ns(run.usage->user_ns);
   const std::string system = base::format_ns(run.usage->system_ns);
-  facts.push_back(fmt::format("CPU {} (user {}, system {})", base::format_ns(run.usage->cpu_ns()),
-                              user, system));
+  facts.push_back(fmt::format(
+      "CPU {} (user {}, system {})", base::format_ns(run.usage->cpu_ns()), user, system));
   const double cpus_used = run.cpus_used().value_or(0);
-  if (cpus_used > 0) facts.push_back(fmt::format("{:.2f} CPUs used", cpus_used));
+  if (cpus_used > 0)
+    facts.push_back(fmt::format("{:.2f} CPUs used", cpus_used));
   if (run.usage->peak_rss_bytes)
     facts.push_back("peak memory " + base::format_bytes(*run.usage->peak_rss_bytes) + " (RSS)");
   constexpr double kWorthSaying = 0.1;
@@ -54,8 +58,10 @@ void add_usage(const model::RunInfo& run, std::vector<std::string>& facts) {
 /// "2.100 s", "2.100 s in window 3, ...", "2.100 s of process 4711"
 std::string duration_text(const model::RunInfo& run) {
   const std::string duration = base::format_ns(run.duration_ns);
-  if (!run.windows.empty()) return duration + " in " + windows_text(run);
-  if (run.attached_pid) return fmt::format("{} of process {}", duration, *run.attached_pid);
+  if (!run.windows.empty())
+    return duration + " in " + windows_text(run);
+  if (run.attached_pid)
+    return fmt::format("{} of process {}", duration, *run.attached_pid);
   return duration;
 }
 
@@ -66,7 +72,8 @@ Section head(const model::Report& report, const std::string& title) {
   if (!run.command.empty())
     section.add({.tone = base::Tone::kBold, .code = base::shell_quote(run.command)});
   const std::vector<std::string> facts = run_facts(report);
-  if (!facts.empty()) section.add({.text = base::join(facts, ", "), .tone = base::Tone::kDim});
+  if (!facts.empty())
+    section.add({.text = base::join(facts, ", "), .tone = base::Tone::kDim});
   for (const auto& [name, text] : {std::pair{"host", &run.host}, {"recorded by", &run.tool}})
     if (!text->empty())
       section.add({.text = *text, .shape = Line::kItem, .name = name, .detail = true});
@@ -90,13 +97,15 @@ Section foot(const model::Report& report) {
     std::string text(loss.kind.id());
     if (loss.count > 0)
       text += " (" + base::format_count(static_cast<std::int64_t>(loss.count)) + ")";
-    if (!loss.detail.empty()) text += ": " + loss.detail;
+    if (!loss.detail.empty())
+      text += ": " + loss.detail;
     section.add({text, Line::kItem, severity_tone(loss.severity), "data loss"});
   }
   for (const model::Finding& finding : report.findings) {
     const bool is_problem =
         finding.verdict != model::Grade::kOk && finding.verdict != model::Grade::kSkip;
-    if (is_problem) add_finding(section, finding);
+    if (is_problem)
+      add_finding(section, finding);
   }
   for (const std::string& note : report.notes)
     section.add({.text = note, .shape = Line::kItem, .name = "note"});
@@ -104,7 +113,8 @@ Section foot(const model::Report& report) {
 }
 
 void add_grid(Document& page, const char* title, Grid grid) {
-  if (!grid.rows.empty()) page.begin(title).add(std::move(grid));
+  if (!grid.rows.empty())
+    page.begin(title).add(std::move(grid));
 }
 
 /// Over all processes and threads.
@@ -117,12 +127,16 @@ std::string roofs(const model::Report& report) {
   std::map<std::string, double> flop_peaks, byte_peaks;
   const auto collect = [&](const std::vector<model::RooflinePoint>& points) {
     for (const model::RooflinePoint& point : points) {
-      if (point.peak_flop_per_s > 0) flop_peaks[point.precision] = point.peak_flop_per_s;
-      if (point.peak_bytes_per_s > 0) byte_peaks[point.level] = point.peak_bytes_per_s;
+      if (point.peak_flop_per_s > 0)
+        flop_peaks[point.precision] = point.peak_flop_per_s;
+      if (point.peak_bytes_per_s > 0)
+        byte_peaks[point.level] = point.peak_bytes_per_s;
     }
   };
-  for (const model::Region& region : report.regions) collect(region.roofline);
-  for (const model::KernelCounters& kernel : report.kernel_counters) collect(kernel.roofline);
+  for (const model::Region& region : report.regions)
+    collect(region.roofline);
+  for (const model::KernelCounters& kernel : report.kernel_counters)
+    collect(kernel.roofline);
   std::vector<std::string> texts;
   for (const auto& [name, peak] : flop_peaks)
     texts.push_back(name + " " + base::format_si(peak, "FLOP/s"));
@@ -134,8 +148,10 @@ std::string roofs(const model::Report& report) {
 void add_memory(Document& page, const model::Report& report) {
   constexpr std::size_t kMemoryRows = 10;
   auto sections = memory_sections(report, kMemoryRows);
-  for (Section& section : sections) page.sections.push_back(std::move(section));
-  if (auto section = cuda_memory_section(report)) page.sections.push_back(std::move(*section));
+  for (Section& section : sections)
+    page.sections.push_back(std::move(section));
+  if (auto section = cuda_memory_section(report))
+    page.sections.push_back(std::move(*section));
 }
 
 /// MFU, MBU and token rates by range, and the peaks that they are shares of.
@@ -152,9 +168,11 @@ void add_utilization(Document& page, const model::Report& report) {
   };
   for (const model::Region& region : report.regions) {
     const auto& use = region.utilization;
-    if (!is_aggregate(region) || !use) continue;
+    if (!is_aggregate(region) || !use)
+      continue;
     const bool has_share = use->executed || use->useful || use->bandwidth;
-    if (!has_share) continue;
+    if (!has_share)
+      continue;
     const double tokens = use->useful_tokens.value_or(0);  // of an instance
     const double instance_ns = region.wall.per_occurrence_ns.mean;
     const bool has_rate = tokens > 0 && instance_ns > 0;
@@ -166,7 +184,8 @@ void add_utilization(Document& page, const model::Report& report) {
               {has_rate ? base::format_ns(instance_ns / tokens) : "-"},
               {use->formula}});
   }
-  if (grid.rows.empty()) return;
+  if (grid.rows.empty())
+    return;
   Section& section = page.begin("How well the GPU is used").add(std::move(grid));
   for (const std::string& note : report.notes)
     if (note.starts_with("peaks: "))
@@ -183,15 +202,19 @@ void add_limits(Document& page, const model::Report& report) {
   };
   std::set<std::string> listed;  // a kernel that runs in every layer gets one line
   for (const model::Region& region : report.regions) {
-    if (!is_aggregate(region)) continue;
-    if (lines_left == 0) return;
+    if (!is_aggregate(region))
+      continue;
+    if (lines_left == 0)
+      return;
     if (has_limiter(region.bound)) {
       add_line(model::path_text(region), *region.bound);
       continue;
     }
     for (const model::KernelMetrics& kernel : region.kernels) {
-      if (lines_left == 0 || !has_limiter(kernel.bound)) continue;
-      if (!listed.insert(kernel.name).second) continue;
+      if (lines_left == 0 || !has_limiter(kernel.bound))
+        continue;
+      if (!listed.insert(kernel.name).second)
+        continue;
       add_line(model::path_text(region) + ", kernel " + kernel.name, *kernel.bound);
     }
   }
@@ -212,7 +235,8 @@ Grid family_grid(const model::Report& report) {
 void explain_large_shares(Section& section, const model::Report& report) {
   const bool exceeds_run = std::ranges::any_of(
       report.regions, [](const model::Region& region) { return region.wall.share > 1.0005; });
-  if (!exceeds_run || report.processes.size() < 2) return;
+  if (!exceeds_run || report.processes.size() < 2)
+    return;
   const std::string duration = base::format_ns(report.run.duration_ns);
   const std::string text =
       "(share: of the run's " + duration + "; concurrent threads and processes add up to more)";
@@ -232,9 +256,13 @@ void add_column_formulas(Document& page, const std::vector<ColumnView>& columns)
   Section& section = page.begin("Columns");
   for (const ColumnView& column : columns) {
     const model::Measure* measure = model::find_measure(column.tag);
-    if (measure == nullptr) continue;
-    section.add({.text = fmt::format("{} ({}, from {}): {}", measure->title, measure->tag,
-                                     measure->source, measure->formula),
+    if (measure == nullptr)
+      continue;
+    section.add({.text = fmt::format("{} ({}, from {}): {}",
+                                     measure->title,
+                                     measure->tag,
+                                     measure->source,
+                                     measure->formula),
                  .shape = Line::kItem});
   }
 }
@@ -244,7 +272,8 @@ void add_column_formulas(Document& page, const std::vector<ColumnView>& columns)
 std::vector<std::string> run_facts(const model::Report& report) {
   const model::RunInfo& run = report.run;
   std::vector<std::string> facts;
-  if (run.duration_ns > 0) facts.push_back(duration_text(run));
+  if (run.duration_ns > 0)
+    facts.push_back(duration_text(run));
   add_usage(run, facts);
   if (run.signal)
     facts.push_back(fmt::format("ended by signal {}", *run.signal));
@@ -252,22 +281,27 @@ std::vector<std::string> run_facts(const model::Report& report) {
     facts.push_back(fmt::format("exit code {}", *run.exit_code));
   if (report.processes.size() > 1)
     facts.push_back(base::counted(report.processes.size(), "process"));
-  for (const std::string& device : device_texts(report)) facts.push_back(device);
-  if (!run.id.empty()) facts.push_back("run " + run.id);
+  for (const std::string& device : device_texts(report))
+    facts.push_back(device);
+  if (!run.id.empty())
+    facts.push_back("run " + run.id);
   return facts;
 }
 
 base::Result<Document> report_document(const model::Report& report, const Style& style) {
   constexpr std::size_t kCommunicationRows = 8;
-  if (!style.cpu.empty()) return cpu_page(report, style);
+  if (!style.cpu.empty())
+    return cpu_page(report, style);
   std::vector<ColumnView> columns;
   auto tables = TRY(region_sections(report, style, columns));
   Document page;
   page.sections.push_back(head(report, "Region report"));
   page.sections.push_back(verdict_section(report, style));
   page.sections.push_back(what_if_section(report));
-  if (tables.empty()) page.begin("Regions").add({.text = "no ranges"});
-  for (Section& table : tables) page.sections.push_back(std::move(table));
+  if (tables.empty())
+    page.begin("Regions").add({.text = "no ranges"});
+  for (Section& table : tables)
+    page.sections.push_back(std::move(table));
   explain_large_shares(page.sections.back(), report);
   add_memory(page, report);
   page.sections.push_back(own_function_section(report, style));
@@ -276,12 +310,15 @@ base::Result<Document> report_document(const model::Report& report, const Style&
   page.sections.push_back(process_section(report, style));
   const std::size_t rank_rows = style.all ? report.ranks.size() : kCommunicationRows;
   page.sections.push_back(rank_section(report, rank_rows));
-  if (style.per_rank) page.sections.push_back(rank_function_section(report, rank_rows));
+  if (style.per_rank)
+    page.sections.push_back(rank_function_section(report, rank_rows));
   const std::size_t communication_rows = std::min(kCommunicationRows, style.top_kernels);
   for (Section& section : communication_sections(report, communication_rows))
     page.sections.push_back(std::move(section));
-  if (style.top_kernels > 0) add_kernels(page, report, style.top_kernels);
-  if (style.explain) add_column_formulas(page, columns);
+  if (style.top_kernels > 0)
+    add_kernels(page, report, style.top_kernels);
+  if (style.explain)
+    add_column_formulas(page, columns);
   page.sections.push_back(foot(report));
   return page;
 }
@@ -342,7 +379,8 @@ Document kernels_document(const model::Report& report) {
 
   Grid by_region = kernel_table("kernel of the region");
   for (const model::Region& region : report.regions) {
-    if (!is_aggregate(region) || !region.gpu || region.gpu->top_kernels.empty()) continue;
+    if (!is_aggregate(region) || !region.gpu || region.gpu->top_kernels.empty())
+      continue;
     by_region.add({{model::path_text(region)}, {}, {}, {}, {}});
     for (const model::KernelRow& row : region.gpu->top_kernels) {
       add_row(by_region, row.short_name.empty() ? row.name : row.short_name, row);
@@ -356,7 +394,8 @@ Document kernels_document(const model::Report& report) {
 std::string summary_figure(const model::Report& report) {
   const bool by_gpu_time = report.total && report.total->busy_ns > 0;
   const auto self_ns = [&](const model::Region& region) {
-    if (!by_gpu_time) return region.wall.exclusive_ns;
+    if (!by_gpu_time)
+      return region.wall.exclusive_ns;
     return region.gpu ? region.gpu->exclusive_busy_ns : 0;
   };
   std::vector<std::pair<std::string, double>> bars;
@@ -365,7 +404,8 @@ std::string summary_figure(const model::Report& report) {
       bars.emplace_back(model::path_text(region), self_ns(region));
   }
   std::ranges::stable_sort(bars, std::ranges::greater(), &std::pair<std::string, double>::second);
-  if (bars.size() > kSummaryRows) bars.resize(kSummaryRows);
+  if (bars.size() > kSummaryRows)
+    bars.resize(kSummaryRows);
   return bars_figure(by_gpu_time ? "GPU time of each range, without ranges inside it"
                                  : "Time of each range, without ranges inside it",
                      bars);

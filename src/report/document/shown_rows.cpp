@@ -24,7 +24,8 @@ std::string without_type(std::string label, const Region& region) {
 
 std::size_t ShownRow::regions() const {
   std::size_t count = row->members.size();
-  for (const TableRow* outer : joined) count += outer->members.size();
+  for (const TableRow* outer : joined)
+    count += outer->members.size();
   return count;
 }
 
@@ -55,7 +56,8 @@ std::vector<ShownRow> shown_rows(const model::Report& report) {
       continue;
     }
     chain.label += label;
-    if (siblings > 1) chain.siblings = fmt::format(" x{}", siblings);
+    if (siblings > 1)
+      chain.siblings = fmt::format(" x{}", siblings);
     chain.label += chain.siblings;
     chain.row = &row;
     chain.region = &region;

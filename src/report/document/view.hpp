@@ -69,8 +69,8 @@ std::vector<std::string> remove_absent_metrics(const model::Report& report, Styl
 /// Keeps the `top` rows that cost most (by the measure `cost`) and the rows above them; all if
 /// `top` is 0. Siblings keep the order of the tree, or are sorted by the measure `sort`, largest
 /// first.
-void choose_rows(ScopeView& scope, int depth, std::size_t top, std::string_view sort,
-                 std::string_view cost);
+void choose_rows(
+    ScopeView& scope, int depth, std::size_t top, std::string_view sort, std::string_view cost);
 /// The tables by style.sort, style.depth and style.top.
 [[nodiscard]] base::Result<std::vector<ScopeView>> scopes(const model::Report& report,
                                                           const Style& style);

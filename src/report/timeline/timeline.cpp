@@ -21,11 +21,14 @@ class Layout {
  public:
   void place(TimelineItem& item) {
     for (std::size_t track = 0;; ++track) {
-      if (track == open_.size()) open_.emplace_back();
+      if (track == open_.size())
+        open_.emplace_back();
       std::vector<std::int64_t>& ends = open_[track];
-      while (!ends.empty() && ends.back() <= item.start_ns) ends.pop_back();
+      while (!ends.empty() && ends.back() <= item.start_ns)
+        ends.pop_back();
       const bool crosses = !ends.empty() && ends.back() < item.end_ns;
-      if (crosses && track + 1 < kMaxTracks) continue;
+      if (crosses && track + 1 < kMaxTracks)
+        continue;
       item.track = static_cast<std::uint32_t>(track);
       item.depth = static_cast<std::uint32_t>(ends.size());
       ends.push_back(item.end_ns);
@@ -45,13 +48,16 @@ Timeline::Groups Timeline::group(const std::vector<T>& items, std::size_t keys, 
   Groups groups;
   groups.first.assign(keys + 1, 0);
   for (const T& item : items) {
-    if (key(item) < keys) ++groups.first[key(item) + 1];
+    if (key(item) < keys)
+      ++groups.first[key(item) + 1];
   }
-  for (std::size_t i = 0; i < keys; ++i) groups.first[i + 1] += groups.first[i];
+  for (std::size_t i = 0; i < keys; ++i)
+    groups.first[i + 1] += groups.first[i];
   groups.items.resize(groups.first[keys]);
   std::vector<std::uint64_t> next(groups.first.begin(), groups.first.end() - 1);
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (key(items[i]) < keys) groups.items[next[key(items[i])]++] = static_cast<std::uint32_t>(i);
+    if (key(items[i]) < keys)
+      groups.items[next[key(items[i])]++] = static_cast<std::uint32_t>(i);
   }
   const auto by_start = [&items](std::uint32_t a, std::uint32_t b) {
     return items[a].start_ns < items[b].start_ns;
@@ -59,7 +65,8 @@ Timeline::Groups Timeline::group(const std::vector<T>& items, std::size_t keys, 
   for (std::size_t i = 0; i < keys; ++i) {
     const auto first = groups.items.begin() + static_cast<std::ptrdiff_t>(groups.first[i]);
     const auto last = groups.items.begin() + static_cast<std::ptrdiff_t>(groups.first[i + 1]);
-    if (!std::is_sorted(first, last, by_start)) std::stable_sort(first, last, by_start);
+    if (!std::is_sorted(first, last, by_start))
+      std::stable_sort(first, last, by_start);
   }
   return groups;
 }
@@ -78,12 +85,14 @@ Timeline::Timeline(const model::Session& session) : session_(session) {
   for (std::uint32_t i = 0; i < threads; ++i) {
     TimelineLane lane{.process = session.threads[i].process, .thread = i};
     lane.items = ranges_.size(i) + calls_.size(i);
-    if (lane.items > 0) lanes_.push_back(std::move(lane));
+    if (lane.items > 0)
+      lanes_.push_back(std::move(lane));
   }
   for (std::uint32_t i = 0; i < streams; ++i) {
     TimelineLane lane{.process = session.streams[i].process, .stream = i};
     lane.items = kernels_.size(i) + copies_.size(i) + memsets_.size(i) + graphs_.size(i);
-    if (lane.items > 0) lanes_.push_back(std::move(lane));
+    if (lane.items > 0)
+      lanes_.push_back(std::move(lane));
   }
   std::stable_sort(lanes_.begin(), lanes_.end(), [](const TimelineLane& a, const TimelineLane& b) {
     return a.process < b.process;
@@ -91,9 +100,11 @@ Timeline::Timeline(const model::Session& session) : session_(session) {
   lane_of_thread_.assign(threads, kNone);
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     TimelineLane& lane = lanes_[i];
-    if (!lane.is_stream()) lane_of_thread_[lane.thread] = static_cast<std::uint32_t>(i);
+    if (!lane.is_stream())
+      lane_of_thread_[lane.thread] = static_cast<std::uint32_t>(i);
     each(lane, [&lane](const TimelineItem& item) {
-      if (lane.depths.size() <= item.track) lane.depths.resize(item.track + 1, 1);
+      if (lane.depths.size() <= item.track)
+        lane.depths.resize(item.track + 1, 1);
       lane.depths[item.track] = std::max(lane.depths[item.track], item.depth + 1);
     });
   }
@@ -142,7 +153,8 @@ void Timeline::each(const TimelineLane& lane,
   std::array<Cursor, 4> cursors{};
   std::size_t used = 0;
   const auto add = [&](ItemKind kind, const Groups& groups, std::uint32_t key) {
-    if (groups.size(key) == 0) return;
+    if (groups.size(key) == 0)
+      return;
     Cursor cursor{kind, &groups, groups.first[key], groups.first[key + 1], {}};
     cursor.head = item(kind, groups.items[cursor.next]);
     cursors[used++] = cursor;
@@ -157,17 +169,21 @@ void Timeline::each(const TimelineLane& lane,
     add(ItemKind::kCall, calls_, lane.thread);
   }
   const auto precedes = [](const TimelineItem& a, const TimelineItem& b) {
-    if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+    if (a.start_ns != b.start_ns)
+      return a.start_ns < b.start_ns;
     return a.end_ns > b.end_ns;
   };
   Layout layout;
   for (;;) {
     Cursor* first = nullptr;
     for (Cursor& cursor : std::span(cursors).first(used)) {
-      if (cursor.next == cursor.end) continue;
-      if (first == nullptr || precedes(cursor.head, first->head)) first = &cursor;
+      if (cursor.next == cursor.end)
+        continue;
+      if (first == nullptr || precedes(cursor.head, first->head))
+        first = &cursor;
     }
-    if (first == nullptr) return;
+    if (first == nullptr)
+      return;
     TimelineItem current = first->head;
     layout.place(current);
     visit(current);
@@ -200,9 +216,11 @@ model::StringId Timeline::name_id(const TimelineItem& item) const {
     case ItemKind::kCall: return session_.launches[item.index].name;
     case ItemKind::kKernel: {
       const std::uint32_t name = session_.kernels[item.index].name;
-      if (name >= session_.kernel_names.size()) return 0;
+      if (name >= session_.kernel_names.size())
+        return 0;
       const model::KernelName& names = session_.kernel_names[name];
-      if (names.demangled != 0) return names.demangled;
+      if (names.demangled != 0)
+        return names.demangled;
       return names.mangled != 0 ? names.mangled : names.short_name;
     }
     default: return 0;
@@ -211,7 +229,8 @@ model::StringId Timeline::name_id(const TimelineItem& item) const {
 
 std::string Timeline::name(const TimelineItem& item) const {
   const auto text = session_.strings.view(name_id(item));
-  if (!text.empty()) return base::printable(text);
+  if (!text.empty())
+    return base::printable(text);
   switch (item.kind) {
     case ItemKind::kRange: return "(no name)";
     case ItemKind::kCall: {
@@ -235,7 +254,8 @@ std::string Timeline::name(const TimelineItem& item) const {
 
 double SampleTrack::value(std::size_t sample) const {
   const auto value = static_cast<double>(metric->values[sample]);
-  if (metric->kind != model::SampleKind::kAmount) return value;
+  if (metric->kind != model::SampleKind::kAmount)
+    return value;
   const auto ns = static_cast<double>(
       std::max<std::int64_t>(stream->end_ns[sample] - stream->start_ns[sample], 1));
   return value * 1e9 / ns;
@@ -244,13 +264,15 @@ double SampleTrack::value(std::size_t sample) const {
 std::vector<SampleTrack> sample_tracks(const model::Report& report, const model::Session& session) {
   std::vector<SampleTrack> tracks;
   for (const model::SampledDevice& device : report.sampled) {
-    if (device.stream >= session.samples.size()) continue;
+    if (device.stream >= session.samples.size())
+      continue;
     const model::SampleStream& stream = session.samples[device.stream];
     std::string gpu = base::printable(stream.name);
     if (stream.device < session.devices.size())
       gpu = "GPU " + std::to_string(session.devices[stream.device].ordinal);
     for (const model::SampledMetric& metric : stream.metrics) {
-      if (metric.values.size() != stream.start_ns.size()) continue;
+      if (metric.values.size() != stream.start_ns.size())
+        continue;
       SampleTrack& track = tracks.emplace_back();
       track.stream = &stream;
       track.metric = &metric;
@@ -258,7 +280,8 @@ std::vector<SampleTrack> sample_tracks(const model::Report& report, const model:
       track.title = gpu + " " + metric.name;
       track.unit = metric.unit;
       const bool is_rate = metric.kind == model::SampleKind::kAmount;
-      if (is_rate) track.unit = metric.unit == "J" ? "W" : metric.unit + "/s";
+      if (is_rate)
+        track.unit = metric.unit == "J" ? "W" : metric.unit + "/s";
     }
   }
   return tracks;

@@ -100,7 +100,8 @@ struct SampleTrack {
     double last = std::numeric_limits<double>::quiet_NaN();
     for (std::size_t i = 0; i < stream->start_ns.size(); ++i) {
       const double now = value(i);
-      if (std::isnan(now) || now == last) continue;
+      if (std::isnan(now) || now == last)
+        continue;
       last = now;
       visit(stream->start_ns[i] + offset_ns, now);
     }

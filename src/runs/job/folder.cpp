@@ -39,15 +39,19 @@ runs::OrderedJson or_null(const std::optional<std::uint32_t>& value) {
 tl::unexpected<base::Error> cannot(const char* what, const fs::path& path) {
   const base::Code code =
       errno == EACCES || errno == EROFS ? base::Code::kPermission : base::Code::kIo;
-  return base::fail(code, std::string(what) + ": " + std::strerror(errno), path.string(),
+  return base::fail(code,
+                    std::string(what) + ": " + std::strerror(errno),
+                    path.string(),
                     "Name a folder that every rank can write with --runs");
 }
 
 /// job.json, unless another rank has written it. A link takes no name that is taken.
-base::Result<void> say_job(const fs::path& folder, const Place& place,
+base::Result<void> say_job(const fs::path& folder,
+                           const Place& place,
                            const std::vector<std::uint32_t>& profiled) {
   std::error_code error;
-  if (fs::exists(base::in_place(folder / "job.json"), error)) return {};
+  if (fs::exists(base::in_place(folder / "job.json"), error))
+    return {};
   runs::OrderedJson json{{"schema", kJobSchema},
                          {"name", folder.filename().string()},
                          {"launcher", place.launcher},
@@ -72,14 +76,17 @@ base::Result<void> say_job(const fs::path& folder, const Place& place,
 
 std::optional<std::uint32_t> number(const nlohmann::json& json, const char* name) {
   const auto value = json.find(name);
-  if (value == json.end() || !value->is_number_unsigned()) return std::nullopt;
-  if (value->get<std::uint64_t>() >= 0xffffffffu) return std::nullopt;
+  if (value == json.end() || !value->is_number_unsigned())
+    return std::nullopt;
+  if (value->get<std::uint64_t>() >= 0xffffffffu)
+    return std::nullopt;
   return value->get<std::uint32_t>();
 }
 
 }  // namespace
 
-base::Result<fs::path> make_run_dir(const fs::path& root, const Place& place,
+base::Result<fs::path> make_run_dir(const fs::path& root,
+                                    const Place& place,
                                     const std::vector<std::uint32_t>& profiled) {
   std::error_code error;
   fs::create_directories(root, error);
@@ -92,23 +99,28 @@ base::Result<fs::path> make_run_dir(const fs::path& root, const Place& place,
     const auto held = base::HeldFolder::take(folder);
     if (!held && held.error().code == base::Code::kPermission)
       continue;  // somebody else's, who could lead us elsewhere
-    if (!held) return tl::make_unexpected(held.error());
+    if (!held)
+      return tl::make_unexpected(held.error());
     if (fs::exists(base::in_place(folder / "manifest.json"), error))
       continue;  // a run of that name
     TRY(say_job(folder, place, profiled));
     const auto json = TRY(runs::read_json(base::in_place(folder / "job.json"), kJobSchema));
-    if (text_in(json, "key") != base::printable(place.key)) continue;  // another start
+    if (text_in(json, "key") != base::printable(place.key))
+      continue;  // another start
     const fs::path run =
         folder / (place.rank ? fmt::format("rank-{}", *place.rank)
                              : fmt::format("rank-unknown-{}-{}", host_name(), ::getpid()));
     if (::mkdir(base::in_place(run).c_str(), 0700) != 0) {
-      if (errno == EEXIST) continue;
+      if (errno == EEXIST)
+        continue;
       return cannot("cannot make the run directory", run);
     }
-    const runs::OrderedJson rank{
-        {"schema", kRankSchema},       {"job", folder.filename().string()},
-        {"rank", or_null(place.rank)}, {"local_rank", or_null(place.local_rank)},
-        {"world_size", place.world},   {"host", base::printable(host_name())}};
+    const runs::OrderedJson rank{{"schema", kRankSchema},
+                                 {"job", folder.filename().string()},
+                                 {"rank", or_null(place.rank)},
+                                 {"local_rank", or_null(place.local_rank)},
+                                 {"world_size", place.world},
+                                 {"host", base::printable(host_name())}};
     TRY(runs::write_json(run / "rank.json", rank));
     return run;
   }
@@ -123,7 +135,8 @@ fs::path job_of(const fs::path& run) {
 
 std::optional<Member> member_of(const fs::path& run) {
   const auto json = runs::read_json(run / "rank.json", kRankSchema);
-  if (!json) return std::nullopt;
+  if (!json)
+    return std::nullopt;
   Member member{
       .run = run, .rank = number(*json, "rank"), .local_rank = number(*json, "local_rank")};
   member.world = number(*json, "world_size").value_or(0);
@@ -140,7 +153,8 @@ base::Result<Job> read_job(const fs::path& folder) {
   std::error_code error;
   Job job;
   job.folder = fs::absolute(folder, error).lexically_normal();
-  if (!job.folder.has_filename()) job.folder = job.folder.parent_path();
+  if (!job.folder.has_filename())
+    job.folder = job.folder.parent_path();
   job.name = job.folder.filename().string();
   job.launcher = text_in(json, "launcher");
   job.world = number(json, "world_size").value_or(0);
@@ -149,16 +163,20 @@ base::Result<Job> read_job(const fs::path& folder) {
     job.start_unix_ns = start->get<std::int64_t>();
   if (const auto list = json.find("profiled"); list != json.end() && list->is_array())
     for (const auto& rank : *list)
-      if (rank.is_number_unsigned()) job.profiled.push_back(rank.get<std::uint32_t>());
+      if (rank.is_number_unsigned())
+        job.profiled.push_back(rank.get<std::uint32_t>());
   for (fs::directory_iterator entry(job.folder, error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code ignored;
-    if (entry->is_symlink(ignored) || !entry->is_directory(ignored)) continue;
-    if (auto member = member_of(entry->path())) job.members.push_back(std::move(*member));
+    if (entry->is_symlink(ignored) || !entry->is_directory(ignored))
+      continue;
+    if (auto member = member_of(entry->path()))
+      job.members.push_back(std::move(*member));
   }
   const auto order = [](const Member& m) { return std::pair(m.rank.value_or(~0u), m.run); };
-  std::sort(job.members.begin(), job.members.end(),
-            [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  std::sort(job.members.begin(), job.members.end(), [&](const auto& a, const auto& b) {
+    return order(a) < order(b);
+  });
   return job;
 }
 
@@ -176,29 +194,36 @@ base::Result<std::optional<Job>> find_job(const fs::path& root, const std::strin
     return std::optional(std::move(job));
   };
   if (fs::is_directory(said, error)) {
-    if (is_job(said)) return read(said);
-    if (runs::is_run_dir(said)) return std::nullopt;
+    if (is_job(said))
+      return read(said);
+    if (runs::is_run_dir(said))
+      return std::nullopt;
     if (const auto inside = list_jobs(said); inside.size() == 1 && runs::list_runs(said).empty())
       return read(inside[0]);
     return std::nullopt;
   }
-  if (fs::exists(said, error)) return std::nullopt;
+  if (fs::exists(said, error))
+    return std::nullopt;
   const auto jobs = list_jobs(root);
-  if (jobs.empty()) return std::nullopt;
+  if (jobs.empty())
+    return std::nullopt;
   const auto runs = runs::list_runs(root);
   if (said == "latest") {
     auto job = TRY(read_job(jobs.back()));
     if (!runs.empty()) {
       const auto manifest = runs::read_manifest(runs.back());
-      if (manifest && manifest->start_unix_ns > job.start_unix_ns) return std::nullopt;
+      if (manifest && manifest->start_unix_ns > job.start_unix_ns)
+        return std::nullopt;
     }
     return std::optional(std::move(job));
   }
   std::vector<fs::path> matching;
   for (const fs::path& job : jobs) {
     const std::string name = job.filename().string();
-    if (name == said) return read(job);
-    if (!said.empty() && name.starts_with(said)) matching.push_back(job);
+    if (name == said)
+      return read(job);
+    if (!said.empty() && name.starts_with(said))
+      matching.push_back(job);
   }
   for (const fs::path& run : runs)
     if (run.filename().string().starts_with(said))
@@ -207,7 +232,8 @@ base::Result<std::optional<Job>> find_job(const fs::path& root, const std::strin
     return base::fail(
         base::Code::kUsage,
         fmt::format("'{}' is the start of {} job names", base::printable(said), matching.size()),
-        root.string(), "Give more of the name: " + matching[0].filename().string());
+        root.string(),
+        "Give more of the name: " + matching[0].filename().string());
   return matching.empty() ? base::Result<std::optional<Job>>(std::nullopt) : read(matching.front());
 }
 
@@ -218,9 +244,11 @@ bool reports_together(const fs::path& run) {
 
 std::optional<Job> claim_report(const fs::path& run) {
   auto job = read_job(job_of(run));
-  if (!job) return std::nullopt;
+  if (!job)
+    return std::nullopt;
   std::size_t expected = job->profiled.empty() ? job->world : 0;
-  for (const std::uint32_t rank : job->profiled) expected += rank < job->world ? 1 : 0;
+  for (const std::uint32_t rank : job->profiled)
+    expected += rank < job->world ? 1 : 0;
   const auto runs_still = [&](const Member& member) {
     const auto status = runs::read_status(member.run);
     return (!status || status->state == runs::RunState::kRunning) &&
@@ -231,9 +259,10 @@ std::optional<Job> claim_report(const fs::path& run) {
     return std::nullopt;
   // Each rank looks after it has written that it is done, so that the last one sees all; of two
   // that do, one makes it.
-  const int mark = ::open((job->folder / ".job-reported.json").c_str(),
-                          O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (mark < 0) return std::nullopt;
+  const int mark = ::open(
+      (job->folder / ".job-reported.json").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (mark < 0)
+    return std::nullopt;
   ::close(mark);
   return std::move(*job);
 }
@@ -243,7 +272,8 @@ std::string ranks_text(std::vector<std::uint32_t> ranks, std::size_t limit) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < ranks.size();) {
     std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1)
+      ++last;
     if (parts.size() == limit)
       return base::join(parts, ", ") + fmt::format(" and {} more", ranks.size() - i);
     parts.push_back(last == i ? std::to_string(ranks[i])
@@ -260,7 +290,8 @@ std::vector<model::Loss> losses_of(const Job& job) {
   for (const Member& member : job.members) {
     const std::string name =
         member.rank ? fmt::format("rank {}", *member.rank) : member.run.filename().string();
-    if (member.rank && *member.rank < seen.size()) seen[*member.rank] = 1;
+    if (member.rank && *member.rank < seen.size())
+      seen[*member.rank] = 1;
     const auto status = runs::read_status(member.run);
     if (!status) {
       died.push_back(name + " (its rangescope could not write a status in time)");
@@ -270,20 +301,25 @@ std::vector<model::Loss> losses_of(const Job& job) {
       died.push_back(name + " (killed together with rangescope)");
     } else if (status->outcome == "program_failed" || status->outcome == "timed_out" ||
                status->outcome == "interrupted") {
-      died.push_back(fmt::format("{} ({})", name,
-                                 status->outcome == "timed_out" ? "time limit" : status->program));
+      died.push_back(fmt::format(
+          "{} ({})", name, status->outcome == "timed_out" ? "time limit" : status->program));
     }
   }
   for (std::uint32_t rank = 0; rank < seen.size(); ++rank) {
-    const bool wanted = job.profiled.empty() || std::find(job.profiled.begin(), job.profiled.end(),
-                                                          rank) != job.profiled.end();
-    if (seen[rank] == 0 && wanted) missing.push_back(rank);
+    const bool wanted =
+        job.profiled.empty() ||
+        std::find(job.profiled.begin(), job.profiled.end(), rank) != job.profiled.end();
+    if (seen[rank] == 0 && wanted)
+      missing.push_back(rank);
   }
   std::vector<model::Loss> losses;
   if (!missing.empty())
-    losses.push_back({"ranks_missing", missing.size(),
-                      fmt::format("no run of {} {} of {}", missing.size() > 1 ? "ranks" : "rank",
-                                  ranks_text(missing, kMostNamed), job.world)});
+    losses.push_back({"ranks_missing",
+                      missing.size(),
+                      fmt::format("no run of {} {} of {}",
+                                  missing.size() > 1 ? "ranks" : "rank",
+                                  ranks_text(missing, kMostNamed),
+                                  job.world)});
   if (!died.empty()) {
     const std::size_t count = died.size();
     if (count > kMostNamed)
@@ -291,7 +327,8 @@ std::vector<model::Loss> losses_of(const Job& job) {
     losses.push_back({"ranks_ended", count, base::join(died, ", ")});
   }
   if (!running.empty())
-    losses.push_back({"ranks_running", running.size(),
+    losses.push_back({"ranks_running",
+                      running.size(),
                       "still running: rank " + ranks_text(running, kMostNamed)});
   return losses;
 }

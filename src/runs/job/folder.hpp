@@ -29,7 +29,8 @@ namespace rangescope::runs::job {
 
 /// The run directory of this rank, made, with its rank.json. kIo or kPermission with the path.
 [[nodiscard]] base::Result<std::filesystem::path> make_run_dir(
-    const std::filesystem::path& root, const Place& place,
+    const std::filesystem::path& root,
+    const Place& place,
     const std::vector<std::uint32_t>& profiled);
 
 /// The job folder that a run directory is in; "" for a run of its own.

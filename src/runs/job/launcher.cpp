@@ -14,7 +14,8 @@ template <std::size_t n>
 std::optional<std::uint32_t> first_of(const char* const (&names)[n], const Variable& variable) {
   unsigned value = 0;
   for (const char* name : names)
-    if (wire::parse_rank(variable(name).c_str(), value)) return value;
+    if (wire::parse_rank(variable(name).c_str(), value))
+      return value;
   return std::nullopt;
 }
 
@@ -52,7 +53,8 @@ Place place_of(const Variable& variable) {
     set("openmpi", ompi, variable("OMPI_MCA_orte_hnp_uri"));
   } else if (const std::string step = variable("SLURM_STEP_ID");
              !step.empty() && !variable("SLURM_PROCID").empty()) {
-    set("slurm", variable("SLURM_JOB_ID") + "." + step,
+    set("slurm",
+        variable("SLURM_JOB_ID") + "." + step,
         variable("SLURM_CLUSTER_NAME") + " restart " + variable("SLURM_RESTART_COUNT"));
   } else if (const std::string space = variable("PMIX_NAMESPACE"); !space.empty() && place.rank) {
     set("pmix", space, "");

@@ -26,12 +26,18 @@ constexpr Known kKnown[] = {
     {"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, 100'003},
     {"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, 200'003},
     {"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, 50'021},
-    {"LLC-loads", PERF_TYPE_HW_CACHE,
-     cache(PERF_COUNT_HW_CACHE_LL, PERF_COUNT_HW_CACHE_RESULT_ACCESS), 200'003},
-    {"LLC-load-misses", PERF_TYPE_HW_CACHE,
-     cache(PERF_COUNT_HW_CACHE_LL, PERF_COUNT_HW_CACHE_RESULT_MISS), 50'021},
-    {"dTLB-load-misses", PERF_TYPE_HW_CACHE,
-     cache(PERF_COUNT_HW_CACHE_DTLB, PERF_COUNT_HW_CACHE_RESULT_MISS), 50'021},
+    {"LLC-loads",
+     PERF_TYPE_HW_CACHE,
+     cache(PERF_COUNT_HW_CACHE_LL, PERF_COUNT_HW_CACHE_RESULT_ACCESS),
+     200'003},
+    {"LLC-load-misses",
+     PERF_TYPE_HW_CACHE,
+     cache(PERF_COUNT_HW_CACHE_LL, PERF_COUNT_HW_CACHE_RESULT_MISS),
+     50'021},
+    {"dTLB-load-misses",
+     PERF_TYPE_HW_CACHE,
+     cache(PERF_COUNT_HW_CACHE_DTLB, PERF_COUNT_HW_CACHE_RESULT_MISS),
+     50'021},
     {"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, 1},
     {"major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, 1},
     {"context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, 1, true},
@@ -43,11 +49,12 @@ constexpr Known kKnown[] = {
 std::optional<CounterEvent> counter_event(std::string_view name) {
   for (const Known& known : kKnown)
     if (known.name == name)
-      return CounterEvent{std::string(name), known.type, known.config, known.period,
-                          known.in_kernel};
+      return CounterEvent{
+          std::string(name), known.type, known.config, known.period, known.in_kernel};
   std::uint64_t raw = 0;
   const char* end = name.data() + name.size();
-  if (name.size() < 2 || name.front() != 'r') return std::nullopt;
+  if (name.size() < 2 || name.front() != 'r')
+    return std::nullopt;
   if (const auto read = std::from_chars(name.data() + 1, end, raw, 16);
       read.ec != std::errc() || read.ptr != end)
     return std::nullopt;
@@ -56,7 +63,8 @@ std::optional<CounterEvent> counter_event(std::string_view name) {
 
 std::vector<std::string> counter_names() {
   std::vector<std::string> names;
-  for (const Known& known : kKnown) names.emplace_back(known.name);
+  for (const Known& known : kKnown)
+    names.emplace_back(known.name);
   return names;
 }
 
@@ -67,7 +75,8 @@ CounterTotal counter_total(std::span<const CounterReading> counter,
     total.count += core.count;
     total.running_ns += core.running_ns;
   }
-  for (const CounterReading& core : clock) total.possible_ns += core.running_ns;
+  for (const CounterReading& core : clock)
+    total.possible_ns += core.running_ns;
   // Events are not begun at the same nanosecond.
   if (static_cast<double>(total.running_ns) < 0.99 * static_cast<double>(total.possible_ns) &&
       total.running_ns > 0)

@@ -62,7 +62,8 @@ TEST(Counters, NamesAsPerfHasThem) {
   EXPECT_EQ(counter_event("r01c2")->config, 0x1c2u);
   for (const char* name : {"", "r", "rxyz", "page faults", "Cycles"})
     EXPECT_FALSE(counter_event(name)) << name;
-  for (const std::string& name : counter_names()) EXPECT_EQ(counter_event(name)->name, name);
+  for (const std::string& name : counter_names())
+    EXPECT_EQ(counter_event(name)->name, name);
 }
 
 TEST(Counters, TurnsAreScaledByTheTimeThatTheyHad) {
@@ -113,7 +114,8 @@ TEST(Modules, AFileThatCouldNotBeOpenedIsTriedAgainForTheNextProcess) {
 struct Here {
   explicit Here(const void* function) {
     Dl_info info{};
-    if (::dladdr(function, &info) == 0) return;
+    if (::dladdr(function, &info) == 0)
+      return;
     module = &modules.find(std::filesystem::canonical(info.dli_fname).string(),
                            static_cast<std::uint32_t>(::getpid()));
     address = reinterpret_cast<std::uintptr_t>(function) -
@@ -171,7 +173,10 @@ class Claims {
   ~Claims() { std::filesystem::remove_all(folder_); }
   Claims(const Claims&) = delete;
   Claims& operator=(const Claims&) = delete;
-  void add(const std::string& name, std::uint32_t type, std::uint64_t flags, std::string_view bytes,
+  void add(const std::string& name,
+           std::uint32_t type,
+           std::uint64_t flags,
+           std::string_view bytes,
            std::optional<std::uint64_t> claimed = {}) {
     Elf64_Shdr header{};
     header.sh_name = static_cast<std::uint32_t>(names_.size());
@@ -222,10 +227,13 @@ std::unique_ptr<Tables> opened(const std::string& path) {
 TEST(Tables, AFileThatClaimsMuchIsNotBelieved) {
   Claims modest("modest.so");
   modest.add(".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, std::string(64, '\x90'));
-  if (opened(modest.written()) == nullptr) GTEST_SKIP() << "built without libdw";
+  if (opened(modest.written()) == nullptr)
+    GTEST_SKIP() << "built without libdw";
   const Elf64_Chdr packed{ELFCOMPRESS_ZLIB, 0, 3ull << 29, 1};
   Claims bomb("bomb.so");
-  bomb.add(".debug_frame", SHT_PROGBITS, SHF_COMPRESSED,
+  bomb.add(".debug_frame",
+           SHT_PROGBITS,
+           SHF_COMPRESSED,
            std::string_view(reinterpret_cast<const char*>(&packed), sizeof packed));
   EXPECT_EQ(opened(bomb.written()), nullptr);
   Claims old_bomb("old_bomb.so");
@@ -247,7 +255,8 @@ TEST(Names, APipeInPlaceOfDebugInformationIsNotOpened) {
   Modules modules;
   Module& module = modules.find(file.written(), static_cast<std::uint32_t>(::getpid()));
   ASSERT_EQ(::mkfifo((file.folder() / "pipe.debug").c_str(), 0600), 0);
-  if (module.tables() == nullptr) GTEST_SKIP() << "built without libdw";
+  if (module.tables() == nullptr)
+    GTEST_SKIP() << "built without libdw";
   const std::uint64_t addresses[] = {0, 16};
   std::size_t unnamed = 0;
   EXPECT_TRUE(names_of_module(module, addresses, "", unnamed).empty());
@@ -259,7 +268,8 @@ TEST(Tables, PartsBeginWhereFunctionsDo) {
   Modules modules;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   Tables* tables = modules.find(self, static_cast<std::uint32_t>(::getpid())).tables();
-  if (tables == nullptr) GTEST_SKIP() << "built without libdw";
+  if (tables == nullptr)
+    GTEST_SKIP() << "built without libdw";
   const Tables::Symbol main = tables->symbol("main");
   ASSERT_NE(main.address, 0u);
   EXPECT_EQ(tables->part(main.address).first, main.address);
@@ -272,7 +282,8 @@ TEST(Tables, PartsBeginWhereFunctionsDo) {
 TEST(Names, OfCAreNotThoseOfTypes) {
   Here here(reinterpret_cast<const void*>(&::rd));
   ASSERT_NE(here.module, nullptr);
-  if (here.module->tables() == nullptr) GTEST_SKIP() << "built without libdw";
+  if (here.module->tables() == nullptr)
+    GTEST_SKIP() << "built without libdw";
   const std::uint64_t addresses[] = {here.address};
   std::size_t unnamed = 0;
   const auto named = names_of_module(*here.module, addresses, "", unnamed);
@@ -306,7 +317,8 @@ TEST_F(PerfMap, NamesOfJitCode) {
 
 TEST_F(PerfMap, LinesMayLieAcrossBlocksAndBeMany) {
   std::string text = "10 8 first\n";
-  for (int i = 0; i < 200'000; ++i) text += "100000 10 name" + std::to_string(i) + "\n";
+  for (int i = 0; i < 200'000; ++i)
+    text += "100000 10 name" + std::to_string(i) + "\n";
   text += "200000 10 " + std::string(3 << 20, 'x') + "\n300000 10 last";
   const std::uint64_t addresses[] = {0x10, 0x100008, 0x200000, 0x300000};
   const auto found = named(text, addresses);
@@ -325,7 +337,8 @@ TEST_F(PerfMap, OfSomebodyElseIsNotBelieved) {
   EXPECT_TRUE(names_in_perf_map(folder / "link", addresses).empty());
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   EXPECT_TRUE(names_in_perf_map(folder / "pipe", addresses).empty());
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  if (::geteuid() != 0)
+    GTEST_SKIP() << "only root can give a file away";
   ASSERT_EQ(::chown((folder / "map").c_str(), 65534, 65534), 0);
   EXPECT_TRUE(names_in_perf_map(folder / "map", addresses).empty());
 }
@@ -340,11 +353,13 @@ TEST_F(PerfMap, AsJavaWritesIt) {  // -XX:+DumpPerfMapAtExit of OpenJDK 17
 TEST(Packer, WhatGoesInComesOut) {
   wire::cpu::Packer packer;
   const std::int64_t numbers[] = {0, 1, -1, 63, -64, 64, INT64_MAX, INT64_MIN};
-  for (const std::int64_t number : numbers) packer.difference(number);
+  for (const std::int64_t number : numbers)
+    packer.difference(number);
   packer.number(UINT64_MAX);
   packer.text("name");
   wire::cpu::Unpacker unpacker(packer.bytes());
-  for (const std::int64_t number : numbers) EXPECT_EQ(unpacker.difference(), number);
+  for (const std::int64_t number : numbers)
+    EXPECT_EQ(unpacker.difference(), number);
   EXPECT_EQ(unpacker.number(), UINT64_MAX);
   EXPECT_EQ(unpacker.text(), "name");
   EXPECT_TRUE(unpacker.good() && unpacker.empty());

@@ -45,8 +45,10 @@ struct AsideLimits {
 /// Those of `addresses` (sorted) that have a name. One that the child comes to its limits with has
 /// none, and a new child goes on behind it; after some of them the rest has no names either.
 /// `unnamed`: so many were given up.
-[[nodiscard]] std::vector<Named> names_aside(int file, const std::string& name,
+[[nodiscard]] std::vector<Named> names_aside(int file,
+                                             const std::string& name,
                                              std::span<const std::uint64_t> addresses,
-                                             std::size_t& unnamed, const AsideLimits& limits = {});
+                                             std::size_t& unnamed,
+                                             const AsideLimits& limits = {});
 
 }  // namespace rangescope::sample::cpu

@@ -12,7 +12,8 @@ std::unique_ptr<Tables> Tables::open(const std::string& /*path*/, std::uint32_t 
   return nullptr;
 }
 
-void name_each(int /*file*/, const std::string& /*name*/,
+void name_each(int /*file*/,
+               const std::string& /*name*/,
                std::span<const std::uint64_t> /*addresses*/,
                const std::function<void(const Named&)>& /*told*/) {}
 

@@ -26,11 +26,12 @@ namespace {
 
 #if defined(__x86_64__)
 // By number in DWARF: the kernel's number (PERF_REG_X86_*).
-constexpr std::uint8_t kKernelRegister[kRegisters] = {0,  3,  2,  1,  4,  5,  6,  7, 16,
-                                                      17, 18, 19, 20, 21, 22, 23, 8};
+constexpr std::uint8_t kKernelRegister[kRegisters] = {
+    0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8};
 constexpr std::uint64_t register_mask() {
   std::uint64_t mask = 0;
-  for (const std::uint8_t number : kKernelRegister) mask |= std::uint64_t{1} << number;
+  for (const std::uint8_t number : kKernelRegister)
+    mask |= std::uint64_t{1} << number;
   return mask;
 }
 #else
@@ -53,7 +54,11 @@ constexpr std::uint32_t kTopOfStack = 512;
 
 /// `tid` 0: of the calling thread.
 int open_event(perf_event_attr& attributes, int cpu, pid_t tid = 0) {
-  return static_cast<int>(::syscall(SYS_perf_event_open, &attributes, tid, cpu, -1,
+  return static_cast<int>(::syscall(SYS_perf_event_open,
+                                    &attributes,
+                                    tid,
+                                    cpu,
+                                    -1,
                                     static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC)));
 }
 
@@ -83,7 +88,8 @@ perf_event_attr inherited(std::uint32_t type, std::uint64_t config, std::uint64_
 CounterReading reading_of(int fd) {
   CounterReading reading;
   static_assert(sizeof reading == 24);
-  if (::read(fd, &reading, sizeof reading) != sizeof reading) return {};
+  if (::read(fd, &reading, sizeof reading) != sizeof reading)
+    return {};
   return reading;
 }
 
@@ -119,7 +125,8 @@ std::int64_t time_of(const perf_event_header& header) {
   // A sample: header, event, pid, tid, time. Others: ..., pid, tid, time, event.
   const std::size_t place =
       header.type == PERF_RECORD_SAMPLE ? sizeof header + 16 : header.size - 16u;
-  if (header.size >= sizeof header + kTrailer) std::memcpy(&at, bytes + place, sizeof at);
+  if (header.size >= sizeof header + kTrailer)
+    std::memcpy(&at, bytes + place, sizeof at);
   return at;
 }
 
@@ -128,7 +135,8 @@ std::uint64_t event_of(const perf_event_header& header) {
   std::uint64_t id = 0;
   const std::size_t place =
       header.type == PERF_RECORD_SAMPLE ? sizeof header : header.size - sizeof id;
-  if (header.size >= sizeof header + kTrailer) std::memcpy(&id, bytes + place, sizeof id);
+  if (header.size >= sizeof header + kTrailer)
+    std::memcpy(&id, bytes + place, sizeof id);
   return id;
 }
 
@@ -140,7 +148,8 @@ void tell_who_stayed(std::vector<Record>& records) {
     Record& record = *at_record;
     const perf_event_header& header = *record.header;
     const bool sample = header.type == PERF_RECORD_SAMPLE;
-    if (!sample && header.type != PERF_RECORD_SWITCH) continue;
+    if (!sample && header.type != PERF_RECORD_SWITCH)
+      continue;
     std::uint32_t tid = 0;  // behind the event's number and the process, or the process
     std::memcpy(&tid,
                 reinterpret_cast<const std::byte*>(&header) + sizeof header + (sample ? 12 : 4),
@@ -177,7 +186,8 @@ int read_paranoid() {
 bool has_seccomp() {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);)
-    if (line.starts_with("Seccomp:")) return line.find_first_of("12") != std::string::npos;
+    if (line.starts_with("Seccomp:"))
+      return line.find_first_of("12") != std::string::npos;
   return false;
 }
 
@@ -212,7 +222,8 @@ base::Error refusal(int error, int paranoid, bool seccomp) {
 }
 
 perf_event_attr Events::clock_event() const {
-  perf_event_attr attributes = inherited(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK,
+  perf_event_attr attributes = inherited(PERF_TYPE_SOFTWARE,
+                                         PERF_COUNT_SW_CPU_CLOCK,
                                          static_cast<std::uint64_t>(options_.interval_ns));
   attributes.sample_type |= PERF_SAMPLE_CALLCHAIN;
   attributes.exclude_callchain_kernel = options_.kernel_chains ? 0 : 1;
@@ -232,7 +243,8 @@ base::Result<Events> Events::open(const EventOptions& options) {
   events.options_ = options;
   events.own_pid_ = static_cast<std::uint32_t>(::getpid());
   perf_event_attr attributes = events.clock_event();
-  if (options.follow) attributes.inherit = attributes.enable_on_exec = 0;
+  if (options.follow)
+    attributes.inherit = attributes.enable_on_exec = 0;
   const bool stacks = options.stacks && register_mask() != 0;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto cpus = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
@@ -247,10 +259,12 @@ base::Result<Events> Events::open(const EventOptions& options) {
     events.stack_bytes_ = !stacks ? 0 : data >= 256 * page ? 65'528 : 32 << 10;
     attributes.sample_stack_user = events.stack_bytes_;
     const int error = events.open_rings(attributes, cpus, page, data);
-    if (error == 0) break;
+    if (error == 0)
+      break;
     const bool no_room = !events.rings_.empty();
     events.close();
-    if (no_room && data > 8 * page && (error == EPERM || error == ENOMEM)) continue;
+    if (no_room && data > 8 * page && (error == EPERM || error == ENOMEM))
+      continue;
     base::Error refused = refusal(error, read_paranoid(), has_seccomp());
     if (no_room)
       refused = {base::Code::kPermission,
@@ -260,7 +274,8 @@ base::Result<Events> Events::open(const EventOptions& options) {
     return tl::make_unexpected(std::move(refused));
   }
   const rlimit before = raise_file_limit();
-  if (options.follow) return events;  // and needs them for longer
+  if (options.follow)
+    return events;  // and needs them for longer
   events.open_switches();
   events.open_quiet(attributes, data);
   events.open_counters(options.counters);
@@ -297,12 +312,15 @@ void Events::open_quiet(perf_event_attr attributes, std::size_t ring_bytes) {
 // A program that is started meanwhile has the clock that wakes us again, and the other too:
 // enable_on_exec.
 void Events::be_quiet(bool quiet) {
-  if (quiet_fds_.empty() || quiet == quiet_) return;
+  if (quiet_fds_.empty() || quiet == quiet_)
+    return;
   const auto turn = [&](bool of_quiet, unsigned long how) {
     if (of_quiet)
-      for (const int fd : quiet_fds_) ::ioctl(fd, how, 0);
+      for (const int fd : quiet_fds_)
+        ::ioctl(fd, how, 0);
     else
-      for (const Ring& ring : rings_) ::ioctl(ring.fd, how, 0);
+      for (const Ring& ring : rings_)
+        ::ioctl(ring.fd, how, 0);
   };
   turn(quiet, PERF_EVENT_IOC_ENABLE);
   quiet_ = quiet;
@@ -313,11 +331,14 @@ void Events::be_quiet(bool quiet) {
 // Each moment is told by one of the two clocks; our own threads have them too, and count from the
 // first turn on.
 bool Events::tells(const perf_event_header& header, std::int64_t at_ns) const {
-  if (!of_clock(header)) return true;
+  if (!of_clock(header))
+    return true;
   const auto beside = counter_of_.find(event_of(header));
-  if (beside != counter_of_.end() && beside->second != kOfQuiet) return true;
+  if (beside != counter_of_.end() && beside->second != kOfQuiet)
+    return true;
   const bool by_quiet = beside != counter_of_.end();
-  if (by_quiet != (quiet_ == (at_ns >= turned_ns_))) return false;
+  if (by_quiet != (quiet_ == (at_ns >= turned_ns_)))
+    return false;
   std::uint32_t pids[2] = {};  // the second of FORK: the parent's
   const auto* bytes = reinterpret_cast<const std::byte*>(&header) + sizeof header;
   std::memcpy(pids, bytes + (header.type == PERF_RECORD_SAMPLE ? 8 : 0), sizeof pids);
@@ -338,14 +359,17 @@ base::Result<void> Events::follow(std::uint32_t tid) {
         attributes.inherit_thread = 0;
         fd = open_event(attributes, ring.cpu, static_cast<pid_t>(tid));
       }
-      if (fd < 0 && errno == ESRCH) return {};
-      if (fd < 0) return tl::make_unexpected(refusal(errno, read_paranoid(), has_seccomp()));
+      if (fd < 0 && errno == ESRCH)
+        return {};
+      if (fd < 0)
+        return tl::make_unexpected(refusal(errno, read_paranoid(), has_seccomp()));
       (of_switches ? switch_fds_ : followed_).push_back(fd);
       std::uint64_t id = 0;
       if (::ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring.fd) != 0 ||
           ::ioctl(fd, PERF_EVENT_IOC_ID, &id) != 0)
         return tl::make_unexpected(refusal(errno, read_paranoid(), has_seccomp()));
-      if (of_switches) counter_of_[id] = kOfSwitches;
+      if (of_switches)
+        counter_of_[id] = kOfSwitches;
       ::ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
     }
   }
@@ -358,7 +382,8 @@ void Events::watch_switches(bool on) {
   watched_since_ns_ = INT64_MAX;
   for (const int fd : switch_fds_)
     ::ioctl(fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
-  if (on) watched_since_ns_ = now_ns();
+  if (on)
+    watched_since_ns_ = now_ns();
 }
 
 // The clocks that sample take turns, and our own threads have them: a clock that only counts tells
@@ -366,7 +391,8 @@ void Events::watch_switches(bool on) {
 void Events::open_counters(const std::vector<CounterEvent>& counters) {
   perf_event_attr time = inherited(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 0);
   time.exclude_kernel = kernel_ ? 0 : 1;
-  if (!counters.empty()) (void)open_beside(time, kOfTime, time_fds_);
+  if (!counters.empty())
+    (void)open_beside(time, kOfTime, time_fds_);
   for (const CounterEvent& event : counters) {
     auto& opened = counters_.emplace_back();
     perf_event_attr attributes = inherited(event.type, event.config, event.period);
@@ -382,7 +408,8 @@ int Events::open_beside(perf_event_attr& attributes, std::uint32_t number, std::
   int error = 0;
   for (const Ring& ring : rings_) {
     const int fd = open_event(attributes, ring.cpu);
-    if (fd >= 0) fds.push_back(fd);
+    if (fd >= 0)
+      fds.push_back(fd);
     std::uint64_t id = 0;
     if (fd < 0 || ::ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring.fd) != 0 ||
         ::ioctl(fd, PERF_EVENT_IOC_ID, &id) != 0) {
@@ -391,19 +418,23 @@ int Events::open_beside(perf_event_attr& attributes, std::uint32_t number, std::
     }
     counter_of_[id] = number;
   }
-  if (error == 0) return 0;
-  for (const int fd : fds) ::close(fd);
+  if (error == 0)
+    return 0;
+  for (const int fd : fds)
+    ::close(fd);
   fds.clear();
   return error;
 }
 
 std::vector<CounterTotal> Events::totals() const {
   std::vector<CounterReading> clock;
-  for (const int fd : time_fds_) clock.push_back(reading_of(fd));
+  for (const int fd : time_fds_)
+    clock.push_back(reading_of(fd));
   std::vector<CounterTotal> out;
   for (const std::vector<int>& fds : counters_) {
     std::vector<CounterReading> counter;
-    for (const int fd : fds) counter.push_back(reading_of(fd));
+    for (const int fd : fds)
+      counter.push_back(reading_of(fd));
     out.push_back(counter_total(counter, clock));
   }
   return out;
@@ -418,7 +449,8 @@ int Events::open_rings(perf_event_attr& attributes, int cpus, std::size_t page, 
       kernel_ = false;
       fd = open_event(attributes, cpu);
     }
-    if (fd < 0 && errno == ENODEV) continue;  // a CPU that is switched off
+    if (fd < 0 && errno == ENODEV)
+      continue;  // a CPU that is switched off
     if (fd < 0) {
       const int error = errno;
       close();
@@ -427,7 +459,8 @@ int Events::open_rings(perf_event_attr& attributes, int cpus, std::size_t page, 
     void* pages = ::mmap(nullptr, data + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     const int error = errno;
     rings_.push_back({fd, cpu, pages == MAP_FAILED ? nullptr : pages, data, 0});
-    if (pages == MAP_FAILED) return error;
+    if (pages == MAP_FAILED)
+      return error;
   }
   return rings_.empty() ? ENODEV : 0;
 }
@@ -435,7 +468,8 @@ int Events::open_rings(perf_event_attr& attributes, int cpus, std::size_t page, 
 void Events::close() {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   for (const Ring& ring : rings_) {
-    if (ring.pages != nullptr) ::munmap(ring.pages, ring.bytes + page);
+    if (ring.pages != nullptr)
+      ::munmap(ring.pages, ring.bytes + page);
     ::close(ring.fd);
   }
   rings_.clear();
@@ -444,39 +478,48 @@ void Events::close() {
   counters_.push_back(std::exchange(quiet_fds_, {}));
   counters_.push_back(std::exchange(time_fds_, {}));
   for (const std::vector<int>& fds : counters_)
-    for (const int fd : fds) ::close(fd);
+    for (const int fd : fds)
+      ::close(fd);
   counters_.clear();
 }
 
 bool Events::wait(std::int64_t most_ns) const {
   std::vector<pollfd> polled;
-  for (const Ring& ring : rings_) polled.push_back({ring.fd, POLLIN, 0});
+  for (const Ring& ring : rings_)
+    polled.push_back({ring.fd, POLLIN, 0});
   const timespec most{most_ns / 1'000'000'000, most_ns % 1'000'000'000};
   const int ready = ::ppoll(polled.data(), polled.size(), &most, nullptr);
   // Where all that had the event ended, poll says so at once, again and again.
   const bool any =
       std::ranges::any_of(polled, [](const pollfd& p) { return (p.revents & POLLIN) != 0; });
-  if (ready > 0 && !any) ::ppoll(nullptr, 0, &most, nullptr);
+  if (ready > 0 && !any)
+    ::ppoll(nullptr, 0, &most, nullptr);
   return any;
 }
 
 void Events::read_registers(const std::byte* at, const std::byte* end, Sample& sample) {
-  if (take<std::uint64_t>(at, end) != PERF_SAMPLE_REGS_ABI_64) return;
+  if (take<std::uint64_t>(at, end) != PERF_SAMPLE_REGS_ABI_64)
+    return;
   sample.registers = true;
   for (unsigned bit = 0; bit < 64; ++bit) {
-    if ((register_mask() >> bit & 1) == 0) continue;
+    if ((register_mask() >> bit & 1) == 0)
+      continue;
     const auto value = take<std::uint64_t>(at, end);
     for (std::size_t r = 0; r < kRegisters; ++r)
-      if (kKernelRegister[r] == bit) sample.values[r] = value;
+      if (kKernelRegister[r] == bit)
+        sample.values[r] = value;
   }
   const auto size =
       std::min<std::uint64_t>(take<std::uint64_t>(at, end), static_cast<std::uint64_t>(end - at));
   const std::byte* stack = at;
   at += size;
-  if (size > 0) sample.stack = {stack, std::min<std::size_t>(size, take<std::uint64_t>(at, end))};
+  if (size > 0)
+    sample.stack = {stack, std::min<std::size_t>(size, take<std::uint64_t>(at, end))};
 }
 
-void Events::read_sample(const perf_event_header& header, bool stayed, std::int64_t preempted_ns,
+void Events::read_sample(const perf_event_header& header,
+                         bool stayed,
+                         std::int64_t preempted_ns,
                          Sink& sink) {
   const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;
   const auto* end = reinterpret_cast<const std::byte*>(&header) + header.size;
@@ -490,7 +533,8 @@ void Events::read_sample(const perf_event_header& header, bool stayed, std::int6
   if (!of_clock && beside->second != kOfSwitches)
     return sink.counted({sample.pid, sample.tid}, sample.at_ns, beside->second);
   if (!of_clock) {
-    if (sample.pid == own_pid_) return;
+    if (sample.pid == own_pid_)
+      return;
     read_registers(at, end, sample);
     return sink.leaves(sample);
   }
@@ -508,7 +552,8 @@ void Events::read_sample(const perf_event_header& header, bool stayed, std::int6
   }
   sample.chain = chain_;
   sample.in_kernel = kernel_chain_;
-  if (stack_bytes_ > 0) read_registers(at, end, sample);
+  if (stack_bytes_ > 0)
+    read_registers(at, end, sample);
   sample.stayed = stayed && sample.at_ns > watched_since_ns_;
   sample.preempted_ns = preempted_ns;
   sink.sample(sample);
@@ -548,19 +593,22 @@ Drained Events::drain(Sink& sink) {
         header = reinterpret_cast<const perf_event_header*>(joined_.data() + from);
       }
       const std::int64_t at_ns = time_of(*header);
-      if (at_ns > until) break;
+      if (at_ns > until)
+        break;
       at += size;
       records.push_back({header, at_ns, r, at});
     }
   }
   std::ranges::stable_sort(records, {}, &Record::at_ns);
-  if (switches()) tell_who_stayed(records);
+  if (switches())
+    tell_who_stayed(records);
   for (const Record& record : records) {
     const perf_event_header& header = *record.header;
     const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;
     const auto* end = reinterpret_cast<const std::byte*>(&header) + header.size;
     rings_[record.ring].taken = std::max(rings_[record.ring].taken, record.behind);
-    if (!tells(header, record.at_ns)) continue;
+    if (!tells(header, record.at_ns))
+      continue;
     switch (header.type) {
       case PERF_RECORD_SAMPLE:
         ++drained.samples;
@@ -606,7 +654,9 @@ Drained Events::drain(Sink& sink) {
         task.pid = take<std::uint32_t>(at, end);
         task.tid = take<std::uint32_t>(at, end);
         if (task.pid != own_pid_)
-          sink.switched(task, record.at_ns, (header.misc & PERF_RECORD_MISC_SWITCH_OUT) != 0,
+          sink.switched(task,
+                        record.at_ns,
+                        (header.misc & PERF_RECORD_MISC_SWITCH_OUT) != 0,
                         (header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0);
         break;
       }

@@ -149,7 +149,9 @@ class Events {
   void open_quiet(perf_event_attr attributes, std::size_t ring_bytes);
   [[nodiscard]] bool tells(const perf_event_header& header, std::int64_t at_ns) const;
   void open_counters(const std::vector<CounterEvent>& counters);
-  void read_sample(const perf_event_header& header, bool stayed, std::int64_t preempted_ns,
+  void read_sample(const perf_event_header& header,
+                   bool stayed,
+                   std::int64_t preempted_ns,
                    Sink& sink);
   static void read_registers(const std::byte* at, const std::byte* end, Sample& sample);
   struct Ring {

@@ -31,10 +31,12 @@ bool read_times(std::uint32_t pid, std::uint32_t tid, Times& out) {
   char path[64], text[96];
   std::snprintf(path, sizeof path, "/proc/%u/task/%u/schedstat", pid, tid);
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
+  if (fd < 0)
+    return false;
   const ssize_t got = ::read(fd, text, sizeof text - 1);
   ::close(fd);
-  if (got <= 0) return false;
+  if (got <= 0)
+    return false;
   text[got] = '\0';
   return std::sscanf(text, "%" SCNd64 " %" SCNd64, &out.ran_ns, &out.ready_ns) == 2;
 }
@@ -55,14 +57,17 @@ Polls::Polls(std::uint32_t root, bool with_root, std::int64_t now_ns)
 void Polls::look(Sink& sink, std::int64_t now_ns) {
   looked_ns_ = now_ns;
   for (const Member& member : members_of(root_, true)) {
-    if (member.pid == root_ && !with_root_) continue;
+    if (member.pid == root_ && !with_root_)
+      continue;
     const Task task{member.pid, member.pid, member.parent_pid, member.parent_pid};
     const std::string name = name_of_thread(member.pid, member.pid);
-    if (name.empty()) continue;
+    if (name.empty())
+      continue;
     const bool first = processes_.empty();
     const auto [at, added] = processes_.try_emplace(member.pid);
     Process& process = at->second;
-    if (added && !first) sink.forked(task, now_ns);
+    if (added && !first)
+      sink.forked(task, now_ns);
     if (added || name != process.name) {
       process = {name};
       sink.named(task, name, true);
@@ -75,14 +80,16 @@ void Polls::look(Sink& sink, std::int64_t now_ns) {
     }
     for (const std::uint32_t tid : threads_of(member.pid)) {
       const auto [thread, came] = threads_.try_emplace(tid);
-      if (!came) continue;
+      if (!came)
+        continue;
       thread->second.pid = member.pid;
       if (tid != member.pid) {
         sink.forked({member.pid, tid, member.pid, member.pid}, now_ns);
         sink.named({member.pid, tid}, name_of_thread(member.pid, tid), false);
       }
       Times times;
-      if (!read_times(member.pid, tid, times)) continue;
+      if (!read_times(member.pid, tid, times))
+        continue;
       // What it did before it was seen is told as far as that can have been since the turn before.
       const std::int64_t passed = now_ns - last_ns_;
       thread->second.told_ns = last_ns_;
@@ -98,7 +105,8 @@ void Polls::look(Sink& sink, std::int64_t now_ns) {
 bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t now_ns) {
   const Task task{thread.pid, tid};
   Times times;
-  if (!read_times(thread.pid, tid, times)) return false;
+  if (!read_times(thread.pid, tid, times))
+    return false;
   const std::int64_t ran = times.ran_ns - thread.ran_ns, ready = times.ready_ns - thread.ready_ns;
   const bool counted = ran != 0 || ready != 0;
   if (thread.out && !counted) {
@@ -106,7 +114,8 @@ bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t n
     return true;
   }
   const bool asleep = sleeps(thread.pid, tid);
-  if (!asleep && !counted) return true;
+  if (!asleep && !counted)
+    return true;
   thread.ran_ns = times.ran_ns;
   thread.ready_ns = times.ready_ns;
   const std::int64_t since = thread.told_ns, passed = now_ns - since;
@@ -135,7 +144,8 @@ bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t n
       sample_of(sink, task, asleep ? since : sample::now_ns());
   }
   thread.out = asleep;
-  if (asleep) sink.switched(task, now_ns - idle, true, false);
+  if (asleep)
+    sink.switched(task, now_ns - idle, true, false);
   return true;
 }
 
@@ -145,19 +155,23 @@ bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t n
 void Polls::stops(Sink& sink, std::uint32_t tid, const Thread& thread, std::int64_t now_ns) const {
   const bool was_ready = thread.told_ns < last_ns_;  // and not counted: it waited all the time
   const std::int64_t ran_until_ns = was_ready ? thread.told_ns : thread.told_ns + kTick_ns;
-  if (ran_until_ns < now_ns) sink.switched({thread.pid, tid}, ran_until_ns, true, true);
+  if (ran_until_ns < now_ns)
+    sink.switched({thread.pid, tid}, ran_until_ns, true, true);
 }
 
 void Polls::turn(Sink& sink, std::int64_t now_ns) {
-  if (now_ns - looked_ns_ >= kLook_ns || threads_.empty()) look(sink, now_ns);
+  if (now_ns - looked_ns_ >= kLook_ns || threads_.empty())
+    look(sink, now_ns);
   for (auto at = threads_.begin(); at != threads_.end();) {
     const auto next = std::next(at);
     if (!follow(sink, at->first, at->second, now_ns)) {
       if (2 * at->second.owed_ns >= kInterval_ns)
         sample_of(sink, {at->second.pid, at->first}, last_ns_);
-      if (!at->second.out) stops(sink, at->first, at->second, now_ns);
+      if (!at->second.out)
+        stops(sink, at->first, at->second, now_ns);
       sink.ended({at->second.pid, at->first}, now_ns);
-      if (at->first == at->second.pid) processes_.erase(at->first);
+      if (at->first == at->second.pid)
+        processes_.erase(at->first);
       threads_.erase(at);
     }
     at = next;

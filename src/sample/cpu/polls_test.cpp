@@ -38,7 +38,8 @@ class Told : public Sink {
 
  private:
   void tell(const Task& task, const char* what, std::int64_t at_ns) {
-    if (task.tid != thread_) return;  // ThreadSanitizer has one of its own in the process
+    if (task.tid != thread_)
+      return;  // ThreadSanitizer has one of its own in the process
     lines.push_back(std::string(what) + " at " + std::to_string(at_ns / 1'000'000) + " ms");
   }
   std::uint32_t thread_;
@@ -56,8 +57,10 @@ TEST(Polls, TheTimeBetweenTheLastLookAndAnEndIsNoWork) {
   constexpr std::int64_t kMs = 1'000'000;
   const pid_t child = ::fork();
   if (child == 0)
-    for (volatile int spin = 0;;) spin = spin + 1;
-  while (!has_run(child)) ::sched_yield();
+    for (volatile int spin = 0;;)
+      spin = spin + 1;
+  while (!has_run(child))
+    ::sched_yield();
   Polls polls(static_cast<std::uint32_t>(child), true, 1000 * kMs);
   Told told(child);
   polls.turn(told, 1010 * kMs);
@@ -76,12 +79,14 @@ TEST(Polls, WhatIsMappedLateIsFound) {
   std::ofstream(file) << std::string(4096, '\x90');
   Polls polls(static_cast<std::uint32_t>(::getpid()), true, kSecond);
   Told told(::getpid());
-  for (int second = 1; second < 20; ++second) polls.turn(told, second * kSecond);
+  for (int second = 1; second < 20; ++second)
+    polls.turn(told, second * kSecond);
   EXPECT_FALSE(told.paths.contains(file.string()));
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   void* code = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, descriptor, 0);
   ASSERT_NE(code, MAP_FAILED);
-  for (int second = 20; second < 50; ++second) polls.turn(told, second * kSecond);
+  for (int second = 20; second < 50; ++second)
+    polls.turn(told, second * kSecond);
   EXPECT_TRUE(told.paths.contains(file.string()));
   ::munmap(code, 4096);
   ::close(descriptor);

@@ -37,7 +37,8 @@ constexpr std::uint64_t kGlibcThreadNumber =
 /// "python3.11", "libpython3.11.so.1.0": 11; 0 for others.
 int minor_of(std::string_view path) {
   const std::string_view name = base::file_name(path);
-  if (!name.starts_with("python") && !name.starts_with("libpython")) return 0;
+  if (!name.starts_with("python") && !name.starts_with("libpython"))
+    return 0;
   const auto at = name.find("3.");
   return at == std::string_view::npos ? 0 : std::atoi(std::string(name.substr(at + 2, 2)).c_str());
 }
@@ -48,7 +49,8 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, Unre
   const Module* module = nullptr;
   const auto unreadable = [&] {
     const bool has_ended = errno == ESRCH, is_not_mapped_yet = errno == EFAULT;
-    if (has_ended || is_not_mapped_yet) return nullptr;
+    if (has_ended || is_not_mapped_yet)
+      return nullptr;
     unread = {"the memory of a Python cannot be read (process_vm_readv: " +
                   std::string(std::strerror(errno)) + ")",
               module};
@@ -57,8 +59,10 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, Unre
   for (const auto& [start, area] : space.areas()) {
     const std::string_view path = area.module->path;
     const std::string_view name = base::file_name(path);
-    if (!name.starts_with("python") && !name.starts_with("libpython")) continue;
-    if (area.module->tables() == nullptr) continue;
+    if (!name.starts_with("python") && !name.starts_with("libpython"))
+      continue;
+    if (area.module->tables() == nullptr)
+      continue;
     Tables& tables = *area.module->tables();
     const Tables::Symbol runtime = tables.symbol("_PyRuntime"),
                          loop = tables.symbol("_PyEval_EvalFrameDefault");
@@ -83,7 +87,8 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, Unre
     int minor = minor_of(path);
     if (const auto number = tables.symbol("Py_Version"); number.address != 0) {  // 0x030d00f0
       std::uint64_t value = 0;
-      if (!python->read(bias + number.address, &value, sizeof value)) return unreadable();
+      if (!python->read(bias + number.address, &value, sizeof value))
+        return unreadable();
       minor = static_cast<int>(value >> 16 & 0xff);
     }
     python->minor_ = minor;
@@ -97,8 +102,10 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, Unre
     }
     if (minor >= known::kFirstThatPublishes) {
       char offsets[known::kDebugOffsets];
-      if (!python->read(python->runtime_, offsets, sizeof offsets)) return unreadable();
-      if (std::memcmp(offsets, "xdebugpy", 8) != 0) return nullptr;  // it has not begun
+      if (!python->read(python->runtime_, offsets, sizeof offsets))
+        return unreadable();
+      if (std::memcmp(offsets, "xdebugpy", 8) != 0)
+        return nullptr;  // it has not begun
       python->fields_ = known::published(offsets, minor);
     } else {
       python->fields_ = known::kFields[minor - known::kFirst];
@@ -106,8 +113,10 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, Unre
     std::uint64_t first = 0;
     if (!python->read(python->runtime_ + python->fields_.heads, &first, sizeof first))
       return unreadable();
-    if (first == 0) return nullptr;
-    if (python->cold_ == 0) python->find_cold(tables, bias);
+    if (first == 0)
+      return nullptr;
+    if (python->cold_ == 0)
+      python->find_cold(tables, bias);
     return python;
   }
   return nullptr;
@@ -118,24 +127,29 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, Unre
 void Python::find_cold(Tables& tables, std::uint64_t bias) {
 #if defined(__x86_64__)
   std::string code(std::min<std::uint64_t>(loop_end_ - loop_, 1 << 20), '\0');
-  if (!read(loop_, code.data(), code.size())) return;
+  if (!read(loop_, code.data(), code.size()))
+    return;
   std::map<std::pair<std::uint64_t, std::uint64_t>, int> jumps;
   for (std::size_t i = 0; i + 6 <= code.size(); ++i) {
     const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(code[at]); };
     const bool always = byte(i) == 0xe9,
                sometimes = byte(i) == 0x0f && (byte(i + 1) & 0xf0) == 0x80;
-    if (!always && !sometimes) continue;
+    if (!always && !sometimes)
+      continue;
     const std::size_t next = i + (always ? 5 : 6);
     std::int32_t distance = 0;
     std::memcpy(&distance, code.data() + next - sizeof distance, sizeof distance);
     const std::uint64_t to = loop_ + next + static_cast<std::uint64_t>(std::int64_t{distance});
-    if (to >= loop_ && to < loop_end_) continue;
+    if (to >= loop_ && to < loop_end_)
+      continue;
     const auto part = tables.part(to - bias);
-    if (part.first != 0 && part.first != to - bias) ++jumps[part];
+    if (part.first != 0 && part.first != to - bias)
+      ++jumps[part];
   }
   const auto most = std::ranges::max_element(
       jumps, [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most == jumps.end() || most->second < 4) return;
+  if (most == jumps.end() || most->second < 4)
+    return;
   cold_ = bias + most->first.first;
   cold_end_ = bias + most->first.second;
 #else
@@ -168,11 +182,13 @@ std::size_t Python::read(std::span<const iovec> remote, void* into, std::size_t 
 }
 
 bool Python::word(std::uint64_t address, std::uint64_t& value) {
-  if ((address & 7) != 0) return false;
+  if ((address & 7) != 0)
+    return false;
   const std::uint64_t page = address & ~std::uint64_t{4095};
   if (page != page_) {
     page_ = 1;
-    if (!read(page, page_bytes_, sizeof page_bytes_)) return false;
+    if (!read(page, page_bytes_, sizeof page_bytes_))
+      return false;
     page_ = page;
   }
   std::memcpy(&value, page_bytes_ + (address - page), sizeof value);
@@ -182,14 +198,16 @@ bool Python::word(std::uint64_t address, std::uint64_t& value) {
 std::uint64_t Python::thread_state(std::uint32_t own_tid) {
   const auto is = [&](std::uint64_t state) {
     std::uint64_t number = 0;
-    if (fields_.native_id != 0) return word(state + fields_.native_id, number) && number == own_tid;
+    if (fields_.native_id != 0)
+      return word(state + fields_.native_id, number) && number == own_tid;
     std::uint32_t tid = 0;
     return word(state + fields_.thread_id, number) && number != 0 &&
            read(number + kGlibcThreadNumber, &tid, sizeof tid) && tid == own_tid;
   };
   if (const auto known = threads_.find(own_tid); known != threads_.end()) {
     const Known& last = known->second;
-    if (last.state == 0 ? began_ns_ < last.until_ns : is(last.state)) return last.state;
+    if (last.state == 0 ? began_ns_ < last.until_ns : is(last.state))
+      return last.state;
     threads_.erase(known);
   }
   std::uint64_t interpreter = 0, found = 0;
@@ -201,13 +219,16 @@ std::uint64_t Python::thread_state(std::uint32_t own_tid) {
     for (bool any = word(interpreter + fields_.threads, state);
          any && state != 0 && left > 0 && --left > 0;
          any = word(state + fields_.next_thread, state)) {
-      if (!word(state + fields_.interpreter, back) || back != interpreter) break;
-      if (!is(state)) continue;
+      if (!word(state + fields_.interpreter, back) || back != interpreter)
+        break;
+      if (!is(state))
+        continue;
       found = state;
       break;
     }
   }
-  if (threads_.size() > kMostKnownThreads) threads_.clear();
+  if (threads_.size() > kMostKnownThreads)
+    threads_.clear();
   threads_[own_tid] = {found, began_ns_ + kLookAgain_ns};
   return found;
 }
@@ -228,8 +249,10 @@ std::uint32_t Python::gil_holder(std::uint64_t futex) {
         !word(interpreter + fields_.threads, back))
       continue;
     for (std::size_t left = kMostThreads; back != 0 && back != holder && left > 0; --left)
-      if (!word(back + fields_.next_thread, back)) back = 0;
-    if (back != holder) continue;
+      if (!word(back + fields_.next_thread, back))
+        back = 0;
+    if (back != holder)
+      continue;
     if (fields_.native_id != 0)
       return word(holder + fields_.native_id, number) ? static_cast<std::uint32_t>(number) : 0;
     std::uint32_t tid = 0;
@@ -244,7 +267,8 @@ std::uint32_t Python::gil_holder(std::uint64_t futex) {
 bool Python::text(std::uint64_t address, std::size_t most, std::string& out) {
   char head[64];
   const std::size_t size = std::max(fields_.length, fields_.state) + 8;
-  if (size > sizeof head || !read(address, head, size)) return false;
+  if (size > sizeof head || !read(address, head, size))
+    return false;
   std::uint64_t length = 0;
   std::uint32_t state = 0;
   std::memcpy(&length, head + fields_.length, sizeof length);
@@ -252,7 +276,8 @@ bool Python::text(std::uint64_t address, std::size_t most, std::string& out) {
   state >>= fields_.kind;
   const std::uint32_t kind = state & 7;
   const bool compact = (state >> 3 & 1) != 0, ascii = (state >> 4 & 1) != 0;
-  if (length > most || !compact || (kind != 1 && kind != 2 && kind != 4)) return false;
+  if (length > most || !compact || (kind != 1 && kind != 2 && kind != 4))
+    return false;
   std::string bytes(length * kind, '\0');
   if (!bytes.empty() &&
       !read(address + (ascii ? fields_.ascii : fields_.compact), bytes.data(), bytes.size()))
@@ -268,7 +293,8 @@ bool Python::text(std::uint64_t address, std::size_t most, std::string& out) {
     constexpr unsigned char kFirst[] = {0, 0xc0, 0xe0, 0xf0};
     out +=
         static_cast<char>(kFirst[more] | (point >> 6 * more & (more == 0 ? 0x7fu : 0x3fu >> more)));
-    for (int left = more; left-- > 0;) out += static_cast<char>(0x80 | (point >> 6 * left & 0x3f));
+    for (int left = more; left-- > 0;)
+      out += static_cast<char>(0x80 | (point >> 6 * left & 0x3f));
   }
   return true;
 }
@@ -277,9 +303,11 @@ bool Python::text(std::uint64_t address, std::size_t most, std::string& out) {
 void Python::read_codes() {
   object_bytes_ = std::max({fields_.type, fields_.file, fields_.name, fields_.line}) + 8;
   addresses_.clear();
-  if (object_bytes_ > kMostObject) return;
+  if (object_bytes_ > kMostObject)
+    return;
   for (const Step& step : steps_)
-    if (!step.shim && step.code != 0 && (step.code & 7) == 0) addresses_.push_back(step.code);
+    if (!step.shim && step.code != 0 && (step.code & 7) == 0)
+      addresses_.push_back(step.code);
   std::ranges::sort(addresses_);
   addresses_.erase(std::unique(addresses_.begin(), addresses_.end()), addresses_.end());
   static_assert(kMostFrames <= IOV_MAX);
@@ -291,7 +319,8 @@ void Python::read_codes() {
     const std::span<const iovec> rest = std::span(remote_).subspan(had);
     had += read(rest, objects_.data() + had * object_bytes_, rest.size() * object_bytes_) /
            object_bytes_;
-    if (had == addresses_.size()) break;
+    if (had == addresses_.size())
+      break;
     const auto unmapped = static_cast<std::ptrdiff_t>(had);
     remote_.erase(remote_.begin() + unmapped);
     addresses_.erase(addresses_.begin() + unmapped);
@@ -300,7 +329,8 @@ void Python::read_codes() {
 
 const PythonCode* Python::code_at(std::uint64_t address) {
   const auto at = std::lower_bound(addresses_.begin(), addresses_.end(), address);
-  if (at == addresses_.end() || *at != address) return nullptr;
+  if (at == addresses_.end() || *at != address)
+    return nullptr;
   const char* object =
       objects_.data() + static_cast<std::size_t>(at - addresses_.begin()) * object_bytes_;
   std::uint64_t type = 0, file = 0, name = 0;
@@ -309,11 +339,13 @@ const PythonCode* Python::code_at(std::uint64_t address) {
   std::memcpy(&file, object + fields_.file, sizeof file);
   std::memcpy(&name, object + fields_.name, sizeof name);
   std::memcpy(&line, object + fields_.line, sizeof line);
-  if (code_type_ != 0 && type != code_type_) return nullptr;
+  if (code_type_ != 0 && type != code_type_)
+    return nullptr;
   // An address may be used again: by the texts it is known whether it is the same code.
   auto& texts = code_texts_[address];
   auto& known = codes_[address];
-  if (known && texts == std::pair(file, name) && known->line == line) return known.get();
+  if (known && texts == std::pair(file, name) && known->line == line)
+    return known.get();
   code_bytes_ += sizeof(PythonCode) + sizeof texts;
   auto code = std::make_unique<PythonCode>();
   code->line = line;
@@ -331,7 +363,8 @@ const PythonCode* Python::code_at(std::uint64_t address) {
     if (read(address + fields_.lines, &table, sizeof table) &&
         read(table + fields_.type + 8, &size, sizeof size) && size <= kMostLines) {
       code->lines.resize(size);
-      if (!read(table + fields_.type + 24, code->lines.data(), size)) code->lines.clear();
+      if (!read(table + fields_.type + 24, code->lines.data(), size))
+        code->lines.clear();
     }
   }
   code_bytes_ += code->name.size() + code->file.size() + code->lines.size();
@@ -342,7 +375,8 @@ const PythonCode* Python::code_at(std::uint64_t address) {
   }
   texts = {file, name};
   known = std::move(code);
-  if (known->end > known->begin) by_instruction_[known->begin] = known.get();
+  if (known->end > known->begin)
+    by_instruction_[known->begin] = known.get();
   return known.get();
 }
 
@@ -356,10 +390,12 @@ Python::Reading Python::frames(std::uint32_t own_tid, std::vector<PythonFrame>& 
     code_texts_.clear();
     code_bytes_ = 0;
   }
-  if (now_ns() < rests_until_ns_) return Reading::kTorn;
+  if (now_ns() < rests_until_ns_)
+    return Reading::kTorn;
   begin();
   const Reading reading = read_whole(own_tid, out);
-  if (!gave_up_) return reading;
+  if (!gave_up_)
+    return reading;
   const std::int64_t now = now_ns();
   rests_until_ns_ = now + kRestTimes * (now - began_ns_);
   out.clear();
@@ -373,12 +409,16 @@ Python::Reading Python::read_whole(std::uint32_t own_tid, std::vector<PythonFram
     out.clear();
     page_ = 1;
     const std::uint64_t state = thread_state(own_tid);
-    if (state == 0) return Reading::kNone;
+    if (state == 0)
+      return Reading::kNone;
     std::uint64_t outermost = 0;
     const Reading reading = walk(state, out, outermost);
-    if (reading == Reading::kNone) return reading;
-    if (reading == Reading::kTorn) continue;
-    if (outermost_.size() > kMostKnownThreads) outermost_.clear();
+    if (reading == Reading::kNone)
+      return reading;
+    if (reading == Reading::kTorn)
+      continue;
+    if (outermost_.size() > kMostKnownThreads)
+      outermost_.clear();
     std::uint64_t& known = outermost_[own_tid];
     if (outermost == known || outermost == before) {
       known = outermost;
@@ -392,11 +432,13 @@ Python::Reading Python::read_whole(std::uint32_t own_tid, std::vector<PythonFram
 }
 
 // Frames first, as fast as they can be read: the program runs on meanwhile. Then what they are of.
-Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out,
+Python::Reading Python::walk(std::uint64_t state,
+                             std::vector<PythonFrame>& out,
                              std::uint64_t& outermost) {
   std::uint64_t frame = 0;
   bool has_instruction = false;
-  if (!word(state + fields_.frame, frame)) return Reading::kTorn;
+  if (!word(state + fields_.frame, frame))
+    return Reading::kTorn;
   if (fields_.through >= 0 && frame != 0 &&
       !word(frame + static_cast<std::uint64_t>(fields_.through), frame))
     return Reading::kTorn;
@@ -408,11 +450,13 @@ Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out,
     Step step{frame, code & ~std::uint64_t{3}, fields_.owner == 0};  // code is tagged since 3.14
     if (fields_.owner != 0) {  // before 3.11 each frame is a call of the loop
       const std::uint64_t at = frame + fields_.owner;
-      if (!word(at & ~std::uint64_t{7}, flags)) return Reading::kTorn;
+      if (!word(at & ~std::uint64_t{7}, flags))
+        return Reading::kTorn;
       const auto byte = [&](std::uint64_t address) {
         return static_cast<std::uint8_t>(flags >> 8 * (address & 7));
       };
-      if (fields_.entry != 0) step.entry = byte(frame + fields_.entry) != 0;
+      if (fields_.entry != 0)
+        step.entry = byte(frame + fields_.entry) != 0;
       step.generator = byte(at) == kOwnedByGenerator;
       step.shim = fields_.entry == 0 && byte(at) >= kOwnedByInterpreter;
     } else if (word(frame + fields_.generator, flags)) {
@@ -422,7 +466,8 @@ Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out,
       word(frame + fields_.instruction, step.instruction);
       has_instruction |= step.instruction != 0;
     }
-    if (previous == frame) return Reading::kTorn;
+    if (previous == frame)
+      return Reading::kTorn;
     steps_.push_back(step);
     frame = previous;
   }
@@ -433,7 +478,8 @@ Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out,
   bool unknown = false;
   for (const Step& step : steps_) {
     if (step.shim) {
-      if (!out.empty()) out.back().entry = true;
+      if (!out.empty())
+        out.back().entry = true;
       continue;
     }
     const PythonCode* known = code_at(step.code);
@@ -442,21 +488,25 @@ Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out,
       unknown = true;
       continue;
     }
-    if (known == nullptr) return Reading::kTorn;
+    if (known == nullptr)
+      return Reading::kTorn;
     out.push_back({known, step.entry});
     steps_[kept++] = step;
   }
   steps_.resize(kept);
   // From 3.14 on the frame of a generator that has ended has no code, and no caller.
-  if (out.empty()) return unknown ? Reading::kTorn : Reading::kNone;
+  if (out.empty())
+    return unknown ? Reading::kTorn : Reading::kNone;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::uint64_t code_begin = steps_[i].code + fields_.bytes;
-    if (steps_[i].instruction <= code_begin) continue;
-    out[i].line = wire::cpython::line_at(out[i].code->lines, out[i].code->line,
-                                         steps_[i].instruction - code_begin);
+    if (steps_[i].instruction <= code_begin)
+      continue;
+    out[i].line = wire::cpython::line_at(
+        out[i].code->lines, out[i].code->line, steps_[i].instruction - code_begin);
   }
   if (!deep && outermost == steps_.back().frame && steps_.back().generator) {
-    if (yielded_.empty()) yielded_ = out, yielder_ = steps_.back();
+    if (yielded_.empty())
+      yielded_ = out, yielder_ = steps_.back();
     return Reading::kTorn;
   }
   out.back().entry = true;
@@ -468,21 +518,27 @@ void Python::join_generator(std::vector<PythonFrame>& out) {
   const auto is_caller = [](const std::vector<std::uint64_t>& callers, std::uint64_t code) {
     return std::ranges::find(callers, code) != callers.end();
   };
-  if (callers_.size() > kMostGenerators) callers_.clear();
+  if (callers_.size() > kMostGenerators)
+    callers_.clear();
   for (std::size_t i = 0; i + 1 < steps_.size(); ++i) {
-    if (!steps_[i].generator) continue;
+    if (!steps_[i].generator)
+      continue;
     auto& callers = callers_[steps_[i].code];
     if (callers.size() < kMostCallers && !is_caller(callers, steps_[i + 1].code))
       callers.push_back(steps_[i + 1].code);
   }
   const auto callers = yielded_.empty() ? callers_.end() : callers_.find(yielder_.code);
-  if (callers == callers_.end()) return;
+  if (callers == callers_.end())
+    return;
   std::size_t caller = steps_.size();
   for (std::size_t i = steps_.size(); i-- > 0;) {
-    if (steps_[i].frame == yielder_.frame) return;  // it runs again
-    if (is_caller(callers->second, steps_[i].code)) caller = i;
+    if (steps_[i].frame == yielder_.frame)
+      return;  // it runs again
+    if (is_caller(callers->second, steps_[i].code))
+      caller = i;
   }
-  if (caller == steps_.size()) return;
+  if (caller == steps_.size())
+    return;
   out.erase(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(caller));
   out.front().line = 0;
   out.insert(out.begin(), yielded_.begin(), yielded_.end());

@@ -52,7 +52,8 @@ class Python {
     const Module* module = nullptr;
   };
   /// The Python in a process; null where there is none, or not yet, or one that is `unread`.
-  [[nodiscard]] static std::unique_ptr<Python> find(const Space& space, std::uint32_t pid,
+  [[nodiscard]] static std::unique_ptr<Python> find(const Space& space,
+                                                    std::uint32_t pid,
                                                     Unread& unread);
 
   /// Lines of all frames from now on, not of the innermost alone.
@@ -71,7 +72,8 @@ class Python {
   void note_callers(const std::vector<PythonFrame>& frames);
   /// Makes of the frames that were read those of the sample, a moment earlier, at which the
   /// innermost of `calls` calls of the loop ran `running`. False where that cannot be known.
-  [[nodiscard]] bool go_back(const PythonCode& running, std::size_t calls,
+  [[nodiscard]] bool go_back(const PythonCode& running,
+                             std::size_t calls,
                              std::vector<PythonFrame>& frames) const;
   /// Is that code the interpreter's loop?
   [[nodiscard]] bool is_loop(std::uint64_t address) const {

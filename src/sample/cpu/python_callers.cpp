@@ -20,13 +20,15 @@ constexpr std::size_t kMostReturned = 16;
 
 const PythonCode* Python::code_with(std::uint64_t instruction) const {
   const auto after = by_instruction_.upper_bound(instruction);
-  if (after == by_instruction_.begin()) return nullptr;
+  if (after == by_instruction_.begin())
+    return nullptr;
   const PythonCode* code = std::prev(after)->second;
   return instruction < code->end ? code : nullptr;
 }
 
 void Python::note_callers(const std::vector<PythonFrame>& frames) {
-  if (noted_callers_.size() > kMostCalled) noted_callers_.clear();
+  if (noted_callers_.size() > kMostCalled)
+    noted_callers_.clear();
   for (std::size_t i = 0; i + 1 < frames.size(); ++i) {
     const PythonCode* code = frames[i + 1].code;
     const bool through_c = frames[i].entry;
@@ -35,7 +37,8 @@ void Python::note_callers(const std::vector<PythonFrame>& frames) {
       return noted.code == code && noted.through_c == through_c;
     });
     if (caller == callers.end()) {
-      if (callers.size() == kMostCallers) continue;
+      if (callers.size() == kMostCallers)
+        continue;
       caller = callers.insert(caller, {code, through_c, 0});
     }
     ++caller->seen;
@@ -44,10 +47,12 @@ void Python::note_callers(const std::vector<PythonFrame>& frames) {
 
 std::vector<Python::Caller> Python::callers_of(const PythonCode* code) const {
   const auto noted = noted_callers_.find(code);
-  if (noted == noted_callers_.end()) return {};
+  if (noted == noted_callers_.end())
+    return {};
   std::vector<Caller> callers = noted->second;
   std::uint32_t most_seen = 0;
-  for (const Caller& caller : callers) most_seen = std::max(most_seen, caller.seen);
+  for (const Caller& caller : callers)
+    most_seen = std::max(most_seen, caller.seen);
   std::erase_if(callers,
                 [&](const Caller& caller) { return caller.seen < most_seen / kRareCaller; });
   return callers;
@@ -55,17 +60,20 @@ std::vector<Python::Caller> Python::callers_of(const PythonCode* code) const {
 
 // Between the function that ran and a frame that is still there, each function has one caller, or
 // which of them it was is not known.
-bool Python::go_back(const PythonCode& running, std::size_t calls,
+bool Python::go_back(const PythonCode& running,
+                     std::size_t calls,
                      std::vector<PythonFrame>& frames) const {
   std::vector<std::size_t> calls_from(frames.size() + 1);  // of a frame and its callers
   for (std::size_t i = frames.size(); i-- > 0;)
     calls_from[i] = calls_from[i + 1] + (frames[i].entry ? 1 : 0);
   const auto keep_from = [&](std::size_t first) {
-    if (first > 0) frames[first].line = 0;  // it was read at the call that came later
+    if (first > 0)
+      frames[first].line = 0;  // it was read at the call that came later
     frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(first));
   };
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    if (frames[i].code != &running || calls_from[i] != calls) continue;
+    if (frames[i].code != &running || calls_from[i] != calls)
+      continue;
     keep_from(i);
     return true;
   }
@@ -73,11 +81,13 @@ bool Python::go_back(const PythonCode& running, std::size_t calls,
   std::size_t calls_of_returned = 0;
   for (const PythonCode* code = &running; returned.size() < kMostReturned;) {
     const std::vector<Caller> callers = callers_of(code);
-    if (callers.empty()) return false;
+    if (callers.empty())
+      return false;
     for (const Caller& caller : callers) {
       const std::size_t inner_calls = calls_of_returned + (caller.through_c ? 1 : 0);
       for (std::size_t i = 0; i < frames.size(); ++i) {
-        if (frames[i].code != caller.code || calls_from[i] + inner_calls != calls) continue;
+        if (frames[i].code != caller.code || calls_from[i] + inner_calls != calls)
+          continue;
         returned.push_back({code, caller.through_c, 0});
         keep_from(i);
         frames.front().line = 0;
@@ -85,7 +95,8 @@ bool Python::go_back(const PythonCode& running, std::size_t calls,
         return true;
       }
     }
-    if (callers.size() > 1) return false;
+    if (callers.size() > 1)
+      return false;
     const Caller only = callers.front();
     returned.push_back({code, only.through_c, 0});
     calls_of_returned += only.through_c ? 1 : 0;

@@ -34,15 +34,18 @@ RealTime::RealTime() : watched_(::pthread_self()) {
   bool allowed = set_policy(watched_, SCHED_FIFO, 1);
   set_policy(watched_, SCHED_OTHER, 0);  // which the watchdog inherits
   try {
-    if (allowed) watchdog_ = std::thread([this] { watch(); });
+    if (allowed)
+      watchdog_ = std::thread([this] { watch(); });
   } catch (const std::system_error&) {
     allowed = false;
   }
-  if (!allowed || !set_policy(watched_, SCHED_FIFO, 1)) ask_for_short_turns();
+  if (!allowed || !set_policy(watched_, SCHED_FIFO, 1))
+    ask_for_short_turns();
 }
 
 RealTime::~RealTime() {
-  if (!watchdog_.joinable()) return;
+  if (!watchdog_.joinable())
+    return;
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
@@ -52,10 +55,12 @@ RealTime::~RealTime() {
 }
 
 void RealTime::rests(bool nothing_is_urgent) {
-  if (rests_ == nothing_is_urgent || !watchdog_.joinable()) return;
+  if (rests_ == nothing_is_urgent || !watchdog_.joinable())
+    return;
   const std::lock_guard lock(mutex_);
   rests_ = nothing_is_urgent;
-  if (!taken_) set_policy(watched_, rests_ ? SCHED_OTHER : SCHED_FIFO, rests_ ? 0 : 1);
+  if (!taken_)
+    set_policy(watched_, rests_ ? SCHED_OTHER : SCHED_FIFO, rests_ ? 0 : 1);
 }
 
 void RealTime::watch() {
@@ -68,10 +73,12 @@ void RealTime::watch() {
     if (stays && !taken_) {
       taken_ = true;
       set_policy(watched_, SCHED_OTHER, 0);
-      if (++times_taken == kMostTimes) return;
+      if (++times_taken == kMostTimes)
+        return;
     } else if (!stays && taken_) {
       taken_ = false;
-      if (!rests_) set_policy(watched_, SCHED_FIFO, 1);
+      if (!rests_)
+        set_policy(watched_, SCHED_FIFO, 1);
     }
     before = now;
   }

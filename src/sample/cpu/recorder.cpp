@@ -65,7 +65,8 @@ class Watch {
     } else if (!on_ && passed >= kBlind_ns + kToggles * turning_ns_) {
       on_ = true;
     } else {
-      if (on_ && passed > 4 * kWindow_ns) since_ns_ = now_ns, records_ = 0;
+      if (on_ && passed > 4 * kWindow_ns)
+        since_ns_ = now_ns, records_ = 0;
       return false;
     }
     since_ns_ = now_ns;
@@ -96,7 +97,9 @@ class Watch {
 }  // namespace
 
 struct Recorder::State {
-  State(std::optional<Events> opened, BlockFile file, std::string description,
+  State(std::optional<Events> opened,
+        BlockFile file,
+        std::string description,
         const Options& wanted)
       : events(std::move(opened)),
         sampler(std::move(file), std::move(description), wanted.most_bytes),
@@ -147,7 +150,8 @@ void Recorder::State::record() {
     const bool woken = events->wait(watch.patience_ns(patience_ns));
     // At most a tenth of a core: programs with many threads are taken in larger portions.
     cpu_ns = thread_cpu_ns() - cpu_begun;
-    if (cpu_ns * 12 > now_ns() - begun + 1'000'000'000) ::poll(nullptr, 0, 10);
+    if (cpu_ns * 12 > now_ns() - begun + 1'000'000'000)
+      ::poll(nullptr, 0, 10);
     real_time.begins();
     const auto [samples, switches] = events->drain(sampler);
     const bool glances = least_ns < kSoon_ns && (switches > 0 || awake);
@@ -156,8 +160,10 @@ void Recorder::State::record() {
     events->be_quiet(sampler.patient(now_ns()));
     real_time.rests(events->quiet());
     sampler.ask_for_calls();
-    if (unrecorded) unrecorded->look(now_ns());
-    if (watch.turns(now_ns(), switches)) turn(watch);
+    if (unrecorded)
+      unrecorded->look(now_ns());
+    if (watch.turns(now_ns(), switches))
+      turn(watch);
     const std::int64_t now = now_ns();
     if (now - looked > least_ns * 9 / 10) {
       awake = sampler.look_at_waits(now);
@@ -181,7 +187,8 @@ void Recorder::State::poll() {
     const std::int64_t before = thread_cpu_ns();
     polls.turn(sampler, now_ns());
     sampler.look_at_waits(now_ns());
-    if (unrecorded) unrecorded->look(now_ns());
+    if (unrecorded)
+      unrecorded->look(now_ns());
     if (now_ns() - flushed > 1'000'000'000) {
       sampler.flush();
       flushed = now_ns();
@@ -189,7 +196,8 @@ void Recorder::State::poll() {
     cpu_ns = thread_cpu_ns() - begun;
     const std::int64_t rest = std::max(Polls::kInterval_ns, 20 * (thread_cpu_ns() - before));
     for (const std::int64_t until = now_ns() + rest; !ended && now_ns() < until;)
-      ::poll(nullptr, 0,
+      ::poll(nullptr,
+             0,
              static_cast<int>(std::clamp<std::int64_t>((until - now_ns()) / 1'000'000, 1, 20)));
   }
   polls.turn(sampler, now_ns());
@@ -210,13 +218,15 @@ void Recorder::State::turn(Watch& watch) {
 
 base::Result<Allowed> allowed() {
   const auto events = Events::open({});
-  if (!events) return tl::make_unexpected(events.error());
+  if (!events)
+    return tl::make_unexpected(events.error());
   return Allowed{events->kernel(), events->switches()};
 }
 
 base::Result<void> leave_refusal(const std::filesystem::path& folder, const base::Error& why) {
   auto file = new_file(folder);
-  if (!file) return base::fail(std::move(file));
+  if (!file)
+    return base::fail(std::move(file));
   file->event(wire::cpu::kUnavailable, why.hint.empty() ? why.what : why.what + ". " + why.hint, 1);
   return {};
 }
@@ -224,11 +234,17 @@ base::Result<void> leave_refusal(const std::filesystem::path& folder, const base
 base::Result<std::unique_ptr<Recorder::State>> Recorder::make(const Options& options,
                                                               const Running* to) {
   auto file = new_file(options.folder);
-  if (!file) return base::fail(std::move(file));
+  if (!file)
+    return base::fail(std::move(file));
   const bool kernel_names = kernel_has_names();
-  auto events = Events::open({options.interval_ns, has_tables(), kernel_names, options.counters,
-                              to != nullptr, to != nullptr && to->tree});
-  if (!events && !options.may_poll) return base::fail(std::move(events));
+  auto events = Events::open({options.interval_ns,
+                              has_tables(),
+                              kernel_names,
+                              options.counters,
+                              to != nullptr,
+                              to != nullptr && to->tree});
+  if (!events && !options.may_poll)
+    return base::fail(std::move(events));
   const std::int64_t interval_ns = events ? options.interval_ns : Polls::kInterval_ns;
   std::string description = "interval_ns " + std::to_string(interval_ns) + "\nunwinding ";
   if (!events)
@@ -240,11 +256,15 @@ base::Result<std::unique_ptr<Recorder::State>> Recorder::make(const Options& opt
   else
     description += "frame pointers";
   description += "\n";
-  if (events && !events->kernel()) description += "refused kernel\n";
-  if (events && !events->switches() && to == nullptr) description += "refused context switches\n";
+  if (events && !events->kernel())
+    description += "refused kernel\n";
+  if (events && !events->switches() && to == nullptr)
+    description += "refused context switches\n";
   description += options.regions;
   auto state = std::make_unique<State>(events ? std::optional(std::move(*events)) : std::nullopt,
-                                       std::move(*file), std::move(description), options);
+                                       std::move(*file),
+                                       std::move(description),
+                                       options);
   return state;
 }
 
@@ -253,7 +273,8 @@ base::Result<void> Recorder::begin() {
     state_->thread = std::thread([own = state_.get()] { own->run(); });
   } catch (const std::system_error& error) {
     return base::fail(base::Code::kPermission,
-                      std::string("no thread can be started: ") + error.what(), {},
+                      std::string("no thread can be started: ") + error.what(),
+                      {},
                       "Raise ulimit -u");
   }
   return {};
@@ -261,8 +282,10 @@ base::Result<void> Recorder::begin() {
 
 base::Result<Recorder> Recorder::start(const Options& options) {
   auto state = make(options, nullptr);
-  if (!state) return base::fail(std::move(state));
-  if ((*state)->events) (*state)->sampler.describe(options.counters, (*state)->events->refused());
+  if (!state)
+    return base::fail(std::move(state));
+  if ((*state)->events)
+    (*state)->sampler.describe(options.counters, (*state)->events->refused());
   if (!options.library.empty()) {
     Unrecorded& unrecorded =
         (*state)->unrecorded.emplace(options.library, options.folder.parent_path());
@@ -272,7 +295,8 @@ base::Result<Recorder> Recorder::start(const Options& options) {
   Recorder recorder(std::move(*state));
   // This thread has the events, disabled: a thread made now inherits them and stays without samples
   // too.
-  if (auto begun = recorder.begin(); !begun) return base::fail(std::move(begun));
+  if (auto begun = recorder.begin(); !begun)
+    return base::fail(std::move(begun));
   return recorder;
 }
 
@@ -288,16 +312,20 @@ base::Result<void> Recorder::State::find_all(const Running& to) {
       const std::vector<std::uint32_t> tids = threads_of(member.pid);
       (void)events->drain(sampler);
       for (const std::uint32_t tid : tids) {
-        if (sampler.knows(tid)) continue;
-        if (auto followed = events->follow(tid); !followed) return followed;
+        if (sampler.knows(tid))
+          continue;
+        if (auto followed = events->follow(tid); !followed)
+          return followed;
         sampler.found_thread({member.pid, tid}, name_of_thread(member.pid, tid));
         more = true;
       }
-      if (!seen.insert(member.pid).second) continue;
+      if (!seen.insert(member.pid).second)
+        continue;
       sampler.found(member.pid, member.parent_pid, name_of_thread(member.pid, member.pid));
       maps_of(member.pid, [&](const Mapped& mapped) { sampler.mapped(mapped); });
     }
-    if (!more) break;
+    if (!more)
+      break;
   }
   if (seen.empty())
     return base::fail(base::Code::kNoInput,
@@ -319,7 +347,8 @@ bool Recorder::State::has_short_threads() {
 
 base::Result<Recorder> Recorder::attach(const Options& options, const Running& to) {
   auto made = make(options, &to);
-  if (!made) return base::fail(std::move(made));
+  if (!made)
+    return base::fail(std::move(made));
   State& state = **made;
   state.sampler.waits_for_window();
   if (!state.events)
@@ -337,7 +366,8 @@ base::Result<Recorder> Recorder::attach(const Options& options, const Running& t
   state.sampler.window_begins(state.from_ns,
                               [](const Task& task) { return sleeps(task.pid, task.tid); });
   Recorder recorder(std::move(*made));
-  if (auto begun = recorder.begin(); !begun) return base::fail(std::move(begun));
+  if (auto begun = recorder.begin(); !begun)
+    return base::fail(std::move(begun));
   return recorder;
 }
 
@@ -356,16 +386,19 @@ Recorder::~Recorder() {
 }
 
 void Recorder::stop() {
-  if (!state_ || !state_->thread.joinable()) return;
+  if (!state_ || !state_->thread.joinable())
+    return;
   state_->ended = true;
   state_->thread.join();
-  if (state_->events) state_->totals = state_->events->totals();
+  if (state_->events)
+    state_->totals = state_->events->totals();
   state_->ended_ns = now_ns();
   state_->events.reset();
 }
 
 void Recorder::finish() {
-  if (state_->out_of_memory) state_->sampler.cut("no memory was left to record them");
+  if (state_->out_of_memory)
+    state_->sampler.cut("no memory was left to record them");
   if (state_->unrecorded)
     for (const UnrecordedProgram& program : state_->unrecorded->reasons())
       state_->sampler.not_recorded(program.kind + " " + std::to_string(program.pid) + " " +

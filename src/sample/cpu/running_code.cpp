@@ -16,7 +16,8 @@ class OnlyCode {
   explicit OnlyCode(const Python& python) : python_(python) {}
   void add(std::uint64_t value) {
     const PythonCode* code = python_.code_with(value);
-    if (code == nullptr) return;
+    if (code == nullptr)
+      return;
     several_ |= code_ != nullptr && code != code_;
     code_ = code;
   }
@@ -32,28 +33,35 @@ class OnlyCode {
 
 RunningCode running_code(const Python& python, const Unwound& unwound, const Sample& sample) {
   RunningCode running;
-  if (unwound.cut || unwound.guessed) return running;
+  if (unwound.cut || unwound.guessed)
+    return running;
   std::size_t innermost = 0;
   for (std::size_t i = unwound.addresses.size(); i-- > 0;) {
-    if (!python.is_loop(unwound.addresses[i])) continue;
+    if (!python.is_loop(unwound.addresses[i]))
+      continue;
     innermost = i;
     ++running.calls;
   }
-  if (running.calls == 0 || innermost + 1 >= unwound.registers.size()) return running;
+  if (running.calls == 0 || innermost + 1 >= unwound.registers.size())
+    return running;
   const auto& registers = unwound.registers[innermost];
   OnlyCode in_registers(python);
   if (innermost == 0)
-    for (std::size_t r = 0; r < kRip; ++r) in_registers.add(registers[r]);
+    for (std::size_t r = 0; r < kRip; ++r)
+      in_registers.add(registers[r]);
   else
-    for (const std::size_t r : kKeptForCaller) in_registers.add(registers[r]);
+    for (const std::size_t r : kKeptForCaller)
+      in_registers.add(registers[r]);
   running.code = in_registers.get();
-  if (running.code != nullptr) return running;
+  if (running.code != nullptr)
+    return running;
   OnlyCode on_stack(python);
   const std::uint64_t frame_end = unwound.registers[innermost + 1][kRsp];
   for (std::uint64_t at = registers[kRsp]; at < frame_end; at += sizeof at) {
     std::uint64_t value = 0;
     const std::uint64_t place = at - sample.values[kRsp];
-    if (place > sample.stack.size() || sample.stack.size() - place < sizeof value) break;
+    if (place > sample.stack.size() || sample.stack.size() - place < sizeof value)
+      break;
     std::memcpy(&value, sample.stack.data() + place, sizeof value);
     on_stack.add(value);
   }

@@ -19,7 +19,8 @@ struct RunningCode {
   std::size_t calls = 0;             ///< of the interpreter's loop that the thread was in
 };
 
-[[nodiscard]] RunningCode running_code(const Python& python, const Unwound& unwound,
+[[nodiscard]] RunningCode running_code(const Python& python,
+                                       const Unwound& unwound,
                                        const Sample& sample);
 
 }  // namespace rangescope::sample::cpu

@@ -41,7 +41,8 @@ std::uint64_t as_number(Kind kind) {
 }
 
 void note(std::vector<std::string>& list, const std::string& text) {
-  if (list.size() < 16 && std::ranges::find(list, text) == list.end()) list.push_back(text);
+  if (list.size() < 16 && std::ranges::find(list, text) == list.end())
+    list.push_back(text);
 }
 
 }  // namespace
@@ -52,7 +53,9 @@ bool is_in_time(const Sample& sample, std::int64_t now_ns) {
   return moment_ns - sample.at_ns < (sample.stayed ? kLateOnCore_ns : kLate_ns);
 }
 
-Sampler::Sampler(BlockFile file, std::string description, std::uint64_t most_bytes,
+Sampler::Sampler(BlockFile file,
+                 std::string description,
+                 std::uint64_t most_bytes,
                  std::size_t most_stacks)
     : file_(std::move(file)), most_bytes_(most_bytes), most_stacks_(most_stacks) {
   file_.put(wire::cpu::Type::kDescription, description, 0);
@@ -65,7 +68,8 @@ Sampler::~Sampler() = default;
 
 Sampler::Process& Sampler::process(std::uint32_t pid) {
   const auto [at, added] = processes_.try_emplace(pid);
-  if (added) at->second.own_pid = own_number("/proc/" + std::to_string(pid) + "/status", pid);
+  if (added)
+    at->second.own_pid = own_number("/proc/" + std::to_string(pid) + "/status", pid);
   return at->second;
 }
 
@@ -76,7 +80,8 @@ Sampler::Thread& Sampler::thread(std::uint32_t pid, std::uint32_t tid) {
 }
 
 std::uint32_t Sampler::number_of(Thread& thread, std::uint32_t tid) {
-  if (thread.number != kNone) return thread.number;
+  if (thread.number != kNone)
+    return thread.number;
   thread.number = ++thread_count_;
   const Process& owner = process(thread.pid);
   const std::uint32_t own_tid = owner.own_pid == thread.pid
@@ -85,11 +90,12 @@ std::uint32_t Sampler::number_of(Thread& thread, std::uint32_t tid) {
                                                      std::to_string(tid) + "/status",
                                                  tid);
   thread.own_tid = own_tid;
-  threads_out_.item(thread.pid, tid, owner.own_pid, own_tid,
-                    thread.name.empty() ? owner.name : thread.name);
+  threads_out_.item(
+      thread.pid, tid, owner.own_pid, own_tid, thread.name.empty() ? owner.name : thread.name);
   // One that was not seen yet comes with no more than its number: chains of creators are of no use.
   const auto creator = threads_.find(thread.creator);
-  if (thread.creator == 0 || creator == threads_.end()) return thread.number;
+  if (thread.creator == 0 || creator == threads_.end())
+    return thread.number;
   const std::uint32_t number = thread.number;
   creator->second.creator = creator->second.number == kNone ? 0 : creator->second.creator;
   creators_out_.item(number - 1, number_of(creator->second, thread.creator) - 1);
@@ -97,9 +103,12 @@ std::uint32_t Sampler::number_of(Thread& thread, std::uint32_t tid) {
 }
 
 void Sampler::mapped(const Mapped& mapped) {
-  if (!mapped.executable) return;
+  if (!mapped.executable)
+    return;
   Space& space = process(mapped.pid).space;
-  space.map({mapped.start, mapped.start + mapped.length, mapped.offset,
+  space.map({mapped.start,
+             mapped.start + mapped.length,
+             mapped.offset,
              &modules_.find(mapped.path, mapped.pid)});
   forgot_code_ |= space.forgot();
 }
@@ -113,21 +122,25 @@ void Sampler::named(const Task& task, std::string_view name, bool exec) {
     owner.look_again_ns = 0;
     owner.space.clear();
     owner.name = name;
-    if (on_exec_) on_exec_(task.pid);
+    if (on_exec_)
+      on_exec_(task.pid);
   }
   Thread& known = thread(task.pid, task.tid);
   known.name = name;
-  if (exec) known.number = kNone;  // another program: another thread
+  if (exec)
+    known.number = kNone;  // another program: another thread
 }
 
 void Sampler::forked(const Task& task, std::int64_t at_ns) {
   Thread& born = threads_[task.tid];
   born = {};
   born.pid = task.pid;
-  if (task.pid == task.parent_pid) born.creator = task.parent_tid;
+  if (task.pid == task.parent_pid)
+    born.creator = task.parent_tid;
   born.out_since_ns = at_ns;
   born.preempted = born.born = true;
-  if (task.pid == task.parent_pid) return;
+  if (task.pid == task.parent_pid)
+    return;
   processes_.erase(task.pid);
   Process& child = process(task.pid);
   child.parent_pid = task.parent_pid;
@@ -141,13 +154,15 @@ void Sampler::forked(const Task& task, std::int64_t at_ns) {
 void Sampler::found(std::uint32_t pid, std::uint32_t parent_pid, std::string_view name) {
   Process& owner = process(pid);
   owner.parent_pid = parent_pid;
-  if (owner.name.empty()) owner.name = name;
+  if (owner.name.empty())
+    owner.name = name;
 }
 
 void Sampler::window_begins(std::int64_t at_ns, const std::function<bool(const Task&)>& asleep) {
   begun_ns_ = from_ns_ = at_ns;
   for (auto& [tid, known] : threads_)
-    if (known.out_since_ns < 0 && asleep({known.pid, tid})) known.out_since_ns = at_ns;
+    if (known.out_since_ns < 0 && asleep({known.pid, tid}))
+      known.out_since_ns = at_ns;
 }
 
 void Sampler::ended(const Task& task, std::int64_t at_ns) {
@@ -155,13 +170,15 @@ void Sampler::ended(const Task& task, std::int64_t at_ns) {
     Thread& gone = at->second;
     wait_ended(gone, task.tid, at_ns);
     short_lives_ += gone.born ? 1 : 0;
-    if (gone.on_since_ns >= 0) gone.ran_ns += at_ns - gone.on_since_ns;
+    if (gone.on_since_ns >= 0)
+      gone.ran_ns += at_ns - gone.on_since_ns;
     if (gone.born && !gone.sampled && at_ns >= from_ns_)
       ++short_threads_, short_threads_ns_ += gone.ran_ns;
     threads_.erase(at);
   }
   const auto owner = processes_.find(task.pid);
-  if (owner == processes_.end()) return;
+  if (owner == processes_.end())
+    return;
   owner->second.main_ended |= task.tid == task.pid;  // others may run on
   if (owner->second.main_ended && std::ranges::none_of(threads_, [&](const auto& each) {
         return each.second.pid == task.pid;
@@ -175,16 +192,20 @@ void Sampler::ended(const Task& task, std::int64_t at_ns) {
 void Sampler::put_process(std::uint32_t pid, const Process& process, std::int64_t at_ns) {
   const bool again =
       process.name.empty() && process.start_ns < 0;  // its last thread leaves the CPU after its end
-  if (full_ || pid == 0 || again || at_ns < from_ns_) return;
+  if (full_ || pid == 0 || again || at_ns < from_ns_)
+    return;
   const std::int64_t start_ns =
       process.start_ns >= 0 ? std::max(process.start_ns, from_ns_) : begun_ns_;
-  processes_out_.item(pid, process.parent_pid, static_cast<std::uint64_t>(start_ns),
+  processes_out_.item(pid,
+                      process.parent_pid,
+                      static_cast<std::uint64_t>(start_ns),
                       static_cast<std::uint64_t>(std::max<std::int64_t>(0, at_ns - start_ns)),
                       process.name);
 }
 
 void Sampler::leaves(const Sample& sample) {
-  if (sample.tid == 0 || full_) return;
+  if (sample.tid == 0 || full_)
+    return;
   Thread& known = thread(sample.pid, sample.tid);
   Process& owner = process(sample.pid);
   known.path = 0;
@@ -195,7 +216,8 @@ void Sampler::leaves(const Sample& sample) {
 
 /// What a thread waits for that was in this call; in none it waits for a page of memory.
 WaitKind Sampler::kind_of(const Process& process, const std::optional<SystemCall>& call) {
-  if (!call) return WaitKind::kIo;
+  if (!call)
+    return WaitKind::kIo;
   const WaitKind kind = kind_of_call(*call);
   return kind == WaitKind::kLock && process.python && process.python->holds(call->first)
              ? WaitKind::kGil
@@ -203,15 +225,18 @@ WaitKind Sampler::kind_of(const Process& process, const std::optional<SystemCall
 }
 
 void Sampler::switched(const Task& task, std::int64_t at_ns, bool out, bool preempted) {
-  if (task.tid == 0) return;
+  if (task.tid == 0)
+    return;
   Thread& known = thread(task.pid, task.tid);
   const bool first = known.switched_ns < window_ns_;
   known.switched_ns = at_ns;
-  if (out && known.on_since_ns >= 0) known.ran_ns += at_ns - known.on_since_ns;
+  if (out && known.on_since_ns >= 0)
+    known.ran_ns += at_ns - known.on_since_ns;
   known.on_since_ns = out ? -1 : at_ns;
   if (!out) {
     // It left its core while switches were not watched, for what it leaves it for mostly.
-    if (thinned_ && first && known.out_since_ns < 0) known.out_since_ns = window_ns_;
+    if (thinned_ && first && known.out_since_ns < 0)
+      known.out_since_ns = window_ns_;
     return wait_ended(known, task.tid, at_ns);
   }
   known.out_since_ns = at_ns;
@@ -223,26 +248,35 @@ void Sampler::switched(const Task& task, std::int64_t at_ns, bool out, bool pree
   } else if (known.told) {
     known.kind = kind_of(process(task.pid), known.call);
     const bool held = known.kind == WaitKind::kLock || known.kind == WaitKind::kGil;
-    if (held) known.stack = known_stack_of_wait(known);
-    if ((known.path != 0 || held) && ask_.size() < kMostAsked) ask_.push_back(task.tid);
+    if (held)
+      known.stack = known_stack_of_wait(known);
+    if ((known.path != 0 || held) && ask_.size() < kMostAsked)
+      ask_.push_back(task.tid);
   }
   known.preempted = preempted;
   known.by_registers = std::exchange(known.told, false);
 }
 
 void Sampler::wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns) {
-  if (thread.out_since_ns < 0) return;
+  if (thread.out_since_ns < 0)
+    return;
   const std::int64_t since = std::max(thread.out_since_ns, from_ns_);
   thread.out_since_ns = -1;
-  if (full_ || at_ns <= since) return;
+  if (full_ || at_ns <= since)
+    return;
   const std::uint32_t number = number_of(thread, tid);
   // One that began before the window in which it ended was seen whole, or is as long as it seems.
   const std::uint64_t stands_for_more =
       thinned_ && since >= window_ns_ ? wire::cpu::kStandsForMore : 0;
-  waits_out_.item(At{since}, static_cast<std::uint64_t>(at_ns - since), number - 1,
-                  as_number(thread.kind) | stands_for_more, thread.stack);
-  if (thread.holder != kNone) holders_out_.item(At{since}, number - 1, thread.holder - 1);
-  if (waits_out_.items() >= kFlushItems) flush();
+  waits_out_.item(At{since},
+                  static_cast<std::uint64_t>(at_ns - since),
+                  number - 1,
+                  as_number(thread.kind) | stands_for_more,
+                  thread.stack);
+  if (thread.holder != kNone)
+    holders_out_.item(At{since}, number - 1, thread.holder - 1);
+  if (waits_out_.items() >= kFlushItems)
+    flush();
 }
 
 // Switches come too fast to record them all: they are recorded for short windows. A thread that
@@ -254,7 +288,8 @@ void Sampler::watching_ends(std::int64_t at_ns) {
     known.on_since_ns = -1;
     known.left_out =
         known.out_since_ns >= 0 && known.switched_ns >= std::max(window_ns_, at_ns - kRecent_ns);
-    if (known.left_out) wait_ended(known, tid, at_ns);
+    if (known.left_out)
+      wait_ended(known, tid, at_ns);
   }
 }
 
@@ -262,7 +297,8 @@ void Sampler::watching_begins(std::int64_t at_ns) {
   thinned_ = true;
   window_ns_ = at_ns;
   for (auto& [tid, known] : threads_)
-    if (std::exchange(known.left_out, false)) known.out_since_ns = at_ns;
+    if (std::exchange(known.left_out, false))
+      known.out_since_ns = at_ns;
   blind_out_.item(At{blind_since_ns_}, static_cast<std::uint64_t>(at_ns - blind_since_ns_));
   blind_since_ns_ = -1;
 }
@@ -270,7 +306,8 @@ void Sampler::watching_begins(std::int64_t at_ns) {
 std::uint32_t Sampler::native_frame(const Place& place) {
   const auto [at, added] =
       frames_.try_emplace({place.module->number + 1u, place.address}, frame_count_);
-  if (!added) return at->second;
+  if (!added)
+    return at->second;
   frames_out_.item(as_number(FrameKind::kNative), place.module->number + 1u, place.address);
   return frame_count_++;
 }
@@ -278,54 +315,64 @@ std::uint32_t Sampler::native_frame(const Place& place) {
 std::uint32_t Sampler::below(std::uint32_t parent, std::uint32_t frame) {
   const auto [at, added] =
       stacks_.try_emplace(std::uint64_t{parent} << 32 | frame, stack_count_ + 1);
-  if (!added) return at->second;
+  if (!added)
+    return at->second;
   stacks_out_.item(parent, frame);
   return ++stack_count_;
 }
 
 std::uint32_t Sampler::python_frame(const PythonCode& code, std::uint32_t line) {
   std::uint32_t& known = code.frames[line];
-  if (known != 0) return known;
+  if (known != 0)
+    return known;
   const auto [at, added] = python_frames_.try_emplace(
       fmt::format("{}\n{}\n{}\n{}", code.name, code.file, code.line, line), frame_count_);
   known = at->second;
-  if (!added) return at->second;
-  if (line > 0) lines_out_.item(frame_count_, line);
+  if (!added)
+    return at->second;
+  if (line > 0)
+    lines_out_.item(frame_count_, line);
   python_text_ += at->first.size();
   frames_out_.item(as_number(FrameKind::kPython), code.name, redactor_.text(code.file), code.line);
   return frame_count_++;
 }
 
 void Sampler::find_python(Process& process, std::uint32_t pid, std::int64_t now_ns) {
-  if (process.python || now_ns < process.look_again_ns) return;
+  if (process.python || now_ns < process.look_again_ns)
+    return;
   const std::int64_t old_ns = now_ns - exec_ns_;
   process.look_again_ns =
       now_ns + (old_ns < 2'000'000'000 ? 20'000'000 : 200'000'000);  // it may not have begun
   process.python = Python::find(process.space, pid, process.unread_python);
-  if (!process.unread_python.why.empty()) process.look_again_ns = INT64_MAX;
+  if (!process.unread_python.why.empty())
+    process.look_again_ns = INT64_MAX;
   prompt_ |= process.python != nullptr;
-  if (process.python) note(python_versions_, process.python->version());
+  if (process.python)
+    note(python_versions_, process.python->version());
 }
 
 void Sampler::note_unread_python(Process& process, const Sample& sample) {
   const Python::Unread& unread = process.unread_python;
-  if (unread.module == nullptr) return;
+  if (unread.module == nullptr)
+    return;
   const bool has_chain = sample.registers || !sample.chain.empty();  // not where /proc is read
   const bool runs_it = std::ranges::any_of(unwound_.addresses, [&](std::uint64_t address) {
     const Area* area = process.space.find(address);
     return area != nullptr && area->module == unread.module;
   });
-  if (has_chain && !runs_it) return;
+  if (has_chain && !runs_it)
+    return;
   note(python_unread_, unread.why);
   process.unread_python.module = nullptr;
 }
 
-void Sampler::read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid,
-                          std::int64_t now_ns) {
+void Sampler::read_python(
+    Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid, std::int64_t now_ns) {
   python_.clear();
   unread_ = false;
   find_python(process, pid, now_ns);
-  if (!process.python) return;
+  if (!process.python)
+    return;
   number_of(thread, tid);
   // Also one that Python does not know (yet): stack_of() asks whether it is in the interpreter's
   // loop.
@@ -338,13 +385,16 @@ void Sampler::read_python(Process& process, std::uint32_t pid, Thread& thread, s
 // loop: what it is busy with. Where the Python frames were not read the loops are in the chain all
 // the same, so that its other frames stand where they stand in others.
 std::uint32_t Sampler::stack_of(const Process& process) {
-  if (crowded()) return below(kNone, 0);
+  if (crowded())
+    return below(kNone, 0);
   const Python* python = python_.empty() && !unread_ ? nullptr : process.python.get();
   std::size_t loops = 0, groups = 0, inner_native = 0;
   if (python != nullptr) {
     for (std::size_t i = unwound_.addresses.size(); i-- > 0;)
-      if (python->is_loop(unwound_.addresses[i]) && ++loops > 0) inner_native = i;
-    for (const PythonFrame& frame : python_) groups += frame.entry ? 1 : 0;
+      if (python->is_loop(unwound_.addresses[i]) && ++loops > 0)
+        inner_native = i;
+    for (const PythonFrame& frame : python_)
+      groups += frame.entry ? 1 : 0;
     unread_ = unread_ && loops > 0;
   }
   // Where code of a JIT compiler was passed, frames of the loop may be among those that were: it is
@@ -365,7 +415,8 @@ std::uint32_t Sampler::stack_of(const Process& process) {
       stack = below(stack, python_frame(*python_[next].code, python_[next].line));
   };
   // A chain that was cut lacks the outer loops.
-  for (; python != nullptr && cut && groups > loops; --groups) group();
+  for (; python != nullptr && cut && groups > loops; --groups)
+    group();
   for (std::size_t i = unwound_.addresses.size(); i-- > 0;) {
     const std::uint64_t address = unwound_.addresses[i];
     if (python != nullptr && python->is_loop(address) && next > 0) {
@@ -374,29 +425,35 @@ std::uint32_t Sampler::stack_of(const Process& process) {
     }
     const Place place =
         place_of(process.space, process.python ? process.python->named(address) : address);
-    if (place.module == nullptr) continue;
+    if (place.module == nullptr)
+      continue;
     const bool outer = python != nullptr && loops > 0 && i > inner_native;
-    if (outer && (place.module == python->module() || !place.module->file())) continue;
+    if (outer && (place.module == python->module() || !place.module->file()))
+      continue;
     stack = below(stack, native_frame(place));
     last = kNone;
   }
-  while (python != nullptr && loops == 0 && next > 0) group();
+  while (python != nullptr && loops == 0 && next > 0)
+    group();
   return stack;
 }
 
 void Sampler::go_back_to_sample(const Sample& sample, Python& python, bool in_time) {
   python.note_callers(python_);
   const RunningCode running = running_code(python, unwound_, sample);
-  if (running.code == python_.front().code) return;
+  if (running.code == python_.front().code)
+    return;
   const bool is_of_sample =
       running.code != nullptr ? python.go_back(*running.code, running.calls, python_) : in_time;
-  if (is_of_sample) return;
+  if (is_of_sample)
+    return;
   python_.clear();
   unread_ = true;
 }
 
 void Sampler::sample(const Sample& sample) {
-  if (full_ || sample.at_ns < from_ns_) return;
+  if (full_ || sample.at_ns < from_ns_)
+    return;
   Process& owner = process(sample.pid);
   Thread& of = thread(sample.pid, sample.tid);
   if (blind_since_ns_ >= 0) {  // it runs, whatever it did when it was seen last
@@ -414,13 +471,16 @@ void Sampler::sample(const Sample& sample) {
     unread_ = owner.python != nullptr;
   }
   unwind(owner.space, sample, unwound_);
-  if (!sample.registers && sample.chain.empty()) unwound_ = {};  // of Polls
+  if (!sample.registers && sample.chain.empty())
+    unwound_ = {};  // of Polls
   if (unwound_.cut && sample.stack.size() >= kWholeCopy) {
     prompt_ = true;
-    if (in_time) unwind_further(owner.space, sample);
+    if (in_time)
+      unwind_further(owner.space, sample);
   }
   note_unread_python(owner, sample);
-  if (owner.python && !python_.empty()) go_back_to_sample(sample, *owner.python, in_time);
+  if (owner.python && !python_.empty())
+    go_back_to_sample(sample, *owner.python, in_time);
   std::uint32_t stack = stack_of(owner);
   python_due_ += unread_ || !python_.empty() ? 1 : 0;
   python_lost_ += unread_ ? 1 : 0;
@@ -429,17 +489,21 @@ void Sampler::sample(const Sample& sample) {
     const std::size_t depth = crowded() ? 0 : sample.in_kernel.size();
     for (std::size_t i = depth; i-- > 0;)
       stack = below(stack, native_frame({&kernel, sample.in_kernel[i] - (i > 0 ? 1 : 0)}));
-    if (depth == 0) stack = below(stack, native_frame({&kernel, 0}));
+    if (depth == 0)
+      stack = below(stack, native_frame({&kernel, 0}));
   }
   samples_out_.item(At{sample.at_ns}, number_of(of, sample.tid) - 1, stack);
   ++samples_;
-  if (samples_out_.items() >= kFlushItems) flush();
+  if (samples_out_.items() >= kFlushItems)
+    flush();
 }
 
 void Sampler::counted(const Task& task, std::int64_t at_ns, std::uint32_t counter) {
-  if (full_) return;
+  if (full_)
+    return;
   counts_out_.item(At{at_ns}, number_of(thread(task.pid, task.tid), task.tid) - 1, counter);
-  if (counts_out_.items() >= kFlushItems) flush();
+  if (counts_out_.items() >= kFlushItems)
+    flush();
 }
 
 void Sampler::describe(std::span<const CounterEvent> counters, std::span<const int> refused) {
@@ -447,7 +511,8 @@ void Sampler::describe(std::span<const CounterEvent> counters, std::span<const i
   std::map<int, std::vector<std::string>> missing;
   for (std::size_t c = 0; c < counters.size(); ++c) {
     out.item(counters[c].name, counters[c].period, refused[c] == 0 ? 1u : 0u);
-    if (refused[c] != 0) missing[refused[c]].push_back(counters[c].name);
+    if (refused[c] != 0)
+      missing[refused[c]].push_back(counters[c].name);
   }
   put(wire::cpu::kCounters, out);
   std::string why;
@@ -465,7 +530,8 @@ void Sampler::describe(std::span<const CounterEvent> counters, std::span<const i
     else
       why += std::strerror(error);
   }
-  if (count > 0) file_.event(wire::cpu::kNotCounted, why, count);
+  if (count > 0)
+    file_.event(wire::cpu::kNotCounted, why, count);
 }
 
 // Appends what lies at an address to the copied stack, as far as there is memory.
@@ -491,11 +557,13 @@ void Sampler::unwind_further(const Space& space, const Sample& sample) {
   Sample longer = sample;
   longer.stack = stack_;
   unwind(space, longer, longer_);
-  if (!longer_.cut) std::swap(longer_, unwound_);
+  if (!longer_.cut)
+    std::swap(longer_, unwound_);
 }
 
 void Sampler::put(wire::samples::Type type, Packer& packer) {
-  if (packer.items() > 0) file_.put(type, packer.bytes(), packer.items());
+  if (packer.items() > 0)
+    file_.put(type, packer.bytes(), packer.items());
   packer.clear();
 }
 
@@ -517,7 +585,8 @@ void Sampler::flush() {
   put(wire::cpu::kWaits, waits_out_);
   put(wire::cpu::kCounts, counts_out_);
   for (auto& [pid, process] : processes_) {
-    if (process.written) continue;
+    if (process.written)
+      continue;
     process.written = true;
     put_process(pid, process, now_ns());
   }
@@ -530,24 +599,32 @@ void Sampler::flush() {
   }
 }
 
-void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache,
-                     std::int64_t own_cpu_ns, std::span<const CounterTotal> totals) {
-  if (blind_since_ns_ >= 0) watching_begins(now_ns);
-  for (auto& [tid, waiting] : threads_) wait_ended(waiting, tid, now_ns);
-  for (const auto& [pid, process] : processes_) put_process(pid, process, now_ns);
+void Sampler::finish(std::int64_t now_ns,
+                     const std::filesystem::path& cache,
+                     std::int64_t own_cpu_ns,
+                     std::span<const CounterTotal> totals) {
+  if (blind_since_ns_ >= 0)
+    watching_begins(now_ns);
+  for (auto& [tid, waiting] : threads_)
+    wait_ended(waiting, tid, now_ns);
+  for (const auto& [pid, process] : processes_)
+    put_process(pid, process, now_ns);
   flush();
   Packer sums;
   for (const CounterTotal& total : totals)
     sums.item(total.count, total.running_ns, total.possible_ns);
   put(wire::cpu::kTotals, sums);
-  if (crowded()) file_.event(wire::cpu::kBounded, "too many distinct stacks", 1);
+  if (crowded())
+    file_.event(wire::cpu::kBounded, "too many distinct stacks", 1);
   if (forgot_code_ || modules_.crowded())
     file_.event(wire::cpu::kBounded, "too many distinct code addresses", 1);
   if (python_lost_ > 0)
-    file_.event(wire::cpu::kPythonLate, std::to_string(python_due_),
+    file_.event(wire::cpu::kPythonLate,
+                std::to_string(python_due_),
                 static_cast<std::uint32_t>(python_lost_));
   if (short_threads_ > 0)
-    file_.event(wire::cpu::kShortThreads, std::to_string(short_threads_ns_),
+    file_.event(wire::cpu::kShortThreads,
+                std::to_string(short_threads_ns_),
                 static_cast<std::uint32_t>(short_threads_));
   if (throttled_ > 0)
     file_.event(wire::cpu::kThrottled, "", static_cast<std::uint32_t>(throttled_));
@@ -567,11 +644,13 @@ void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache,
 void Sampler::name_frames(const std::filesystem::path& cache) {
   std::map<std::uint64_t, std::vector<std::pair<std::uint64_t, std::uint32_t>>> by_module;
   for (const auto& [key, frame] : frames_)
-    if (key.module != 0) by_module[key.module - 1].emplace_back(key.address, frame);
+    if (key.module != 0)
+      by_module[key.module - 1].emplace_back(key.address, frame);
   for (auto& [number, frames] : by_module) {
     std::ranges::sort(frames);
     std::vector<std::uint64_t> addresses;
-    for (const auto& [address, frame] : frames) addresses.push_back(address);
+    for (const auto& [address, frame] : frames)
+      addresses.push_back(address);
     const Module& module = *modules_.all()[number];
     std::size_t unnamed = 0;
     const auto named = names_of_module(module, addresses, cache, unnamed);
@@ -587,8 +666,10 @@ void Sampler::name_frames(const std::filesystem::path& cache) {
     };
     std::size_t at = 0;
     for (const Named& name : named) {
-      while (at < frames.size() && frames[at].first < name.address) ++at;
-      if (at == frames.size() || frames[at].first != name.address) continue;
+      while (at < frames.size() && frames[at].first < name.address)
+        ++at;
+      if (at == frames.size() || frames[at].first != name.address)
+        continue;
       out.number(frames[at].second);
       out.number(name.functions.size());
       for (const Function& function : name.functions) {
@@ -598,9 +679,11 @@ void Sampler::name_frames(const std::filesystem::path& cache) {
       }
       out.item();
       lines_out_.number(frames[at].second);
-      for (const Function& function : name.functions) lines_out_.number(function.at);
+      for (const Function& function : name.functions)
+        lines_out_.number(function.at);
       lines_out_.item();
-      if (out.bytes().size() > (1u << 20)) told();
+      if (out.bytes().size() > (1u << 20))
+        told();
     }
     told();
   }

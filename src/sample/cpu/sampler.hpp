@@ -31,7 +31,9 @@ class Sampler final : public Sink {
   static constexpr std::size_t kMostStacks =
       2'000'000;                                      ///< and frames: they are kept until the end
   static constexpr std::size_t kMostText = 32 << 20;  ///< of Python's functions
-  Sampler(BlockFile file, std::string description, std::uint64_t most_bytes,
+  Sampler(BlockFile file,
+          std::string description,
+          std::uint64_t most_bytes,
           std::size_t most_stacks = kMostStacks);
   ~Sampler() override;
 
@@ -77,7 +79,9 @@ class Sampler final : public Sink {
   /// Writes what is buffered.
   void flush();
   /// The program has ended: open waits end too, then names, then the end.
-  void finish(std::int64_t now_ns, const std::filesystem::path& cache, std::int64_t own_cpu_ns,
+  void finish(std::int64_t now_ns,
+              const std::filesystem::path& cache,
+              std::int64_t own_cpu_ns,
               std::span<const CounterTotal> totals);
   /// Called when a process executes another program.
   void on_exec(std::function<void(std::uint32_t pid)> told) { on_exec_ = std::move(told); }
@@ -144,8 +148,8 @@ class Sampler final : public Sink {
   /// Looks whether the process is a Python, now and then.
   void find_python(Process& process, std::uint32_t pid, std::int64_t now_ns);
   /// Reads the Python frames of a thread into `python_`, where there are any.
-  void read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid,
-                   std::int64_t now_ns);
+  void read_python(
+      Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid, std::int64_t now_ns);
   /// Makes of `python_`, read after the sample, the frames of the sample. `in_time`: they may stay
   /// as they are where the sample does not tell what it ran.
   void go_back_to_sample(const Sample& sample, Python& python, bool in_time);

@@ -21,7 +21,8 @@ constexpr std::size_t kWaitingStack = 32 << 10;
 /// Asks /proc what a thread waits for. False where it runs again.
 bool Sampler::ask(Thread& waiting, std::uint32_t tid) {
   const auto call = system_call_of(waiting.pid, tid);
-  if (!call) return false;
+  if (!call)
+    return false;
   if (waiting.path != 0 && call->place == waiting.registers[kRip] &&
       call->stack_pointer == waiting.registers[kRsp])
     calls_.learn(waiting.path, call->number);
@@ -34,8 +35,10 @@ bool Sampler::ask(Thread& waiting, std::uint32_t tid) {
 void Sampler::ask_for_calls() {
   for (const std::uint32_t tid : ask_) {
     const auto at = threads_.find(tid);
-    if (at == threads_.end() || at->second.out_since_ns < 0) continue;
-    if (at->second.path != 0) (void)ask(at->second, tid);
+    if (at == threads_.end() || at->second.out_since_ns < 0)
+      continue;
+    if (at->second.path != 0)
+      (void)ask(at->second, tid);
     find_holder(at->second);
   }
   read_chain_of_short_wait();
@@ -45,7 +48,8 @@ void Sampler::ask_for_calls() {
 /// The stack of a wait for a lock at the same place with the same stack pointer, for the same lock.
 /// Python's functions do not follow from these.
 std::uint32_t Sampler::known_stack_of_wait(const Thread& waiting) {
-  if (process(waiting.pid).python) return kNone;
+  if (process(waiting.pid).python)
+    return kNone;
   const auto known = stacks_of_waits_.find(place_of_wait(waiting));
   return known == stacks_of_waits_.end() ? kNone : known->second;
 }
@@ -63,11 +67,14 @@ std::uint64_t Sampler::place_of_wait(const Thread& waiting) {
 void Sampler::read_chain_of_short_wait() {
   for (const std::uint32_t tid : ask_) {
     const auto at = threads_.find(tid);
-    if (at == threads_.end() || at->second.out_since_ns < 0) continue;
+    if (at == threads_.end() || at->second.out_since_ns < 0)
+      continue;
     Thread& waiting = at->second;
     const bool is_lock = waiting.kind == WaitKind::kLock || waiting.kind == WaitKind::kGil;
-    if (!is_lock || !waiting.by_registers || waiting.stack != kNone) continue;
-    if (short_chains_read_++ < kMostShortChains) chain_of_wait(waiting, tid, now_ns());
+    if (!is_lock || !waiting.by_registers || waiting.stack != kNone)
+      continue;
+    if (short_chains_read_++ < kMostShortChains)
+      chain_of_wait(waiting, tid, now_ns());
     return;
   }
 }
@@ -75,14 +82,16 @@ void Sampler::read_chain_of_short_wait() {
 // A mutex of pthreads notes the thread that has it behind its futex, the GIL its last holder before
 // its own.
 void Sampler::find_holder(Thread& waiting) {
-  if (!waiting.call || waiting.holder != kNone) return;
+  if (!waiting.call || waiting.holder != kNone)
+    return;
   const Process& owner = process(waiting.pid);
   std::uint32_t own_tid = 0;
   if (waiting.kind == WaitKind::kGil && owner.python)
     own_tid = owner.python->gil_holder(waiting.call->first);
   else if (waiting.kind == WaitKind::kLock)
     own_tid = mutex_owner(waiting.pid, waiting.call->first);
-  if (own_tid == 0 || own_tid == waiting.own_tid) return;
+  if (own_tid == 0 || own_tid == waiting.own_tid)
+    return;
   for (auto& [tid, each] : threads_)
     if (each.pid == waiting.pid && (owner.own_pid == waiting.pid ? tid : each.own_tid) == own_tid) {
       waiting.holder = number_of(each, tid);
@@ -95,16 +104,21 @@ bool Sampler::look_at_waits(std::int64_t now_ns) {
   bool awake = false;
   for (auto& [tid, waiting] : threads_) {
     awake |= waiting.out_since_ns < 0 || !waiting.looked;
-    if (waiting.out_since_ns < 0 || waiting.preempted || waiting.looked) continue;
+    if (waiting.out_since_ns < 0 || waiting.preempted || waiting.looked)
+      continue;
     const bool told = waiting.by_registers && waiting.path == 0;
-    if (now_ns - waiting.out_since_ns < (told ? kLongWait_ns : kUntold_ns)) continue;
-    if (most-- == 0) break;
+    if (now_ns - waiting.out_since_ns < (told ? kLongWait_ns : kUntold_ns))
+      continue;
+    if (most-- == 0)
+      break;
     if (!told && !ask(waiting, tid)) {
       waiting.looked = true;
       continue;
     }
-    if (!told) find_holder(waiting);
-    if (now_ns - waiting.out_since_ns < kLongWait_ns) continue;
+    if (!told)
+      find_holder(waiting);
+    if (now_ns - waiting.out_since_ns < kLongWait_ns)
+      continue;
     waiting.looked = true;
     chain_of_wait(waiting, tid, now_ns);
   }
@@ -136,7 +150,8 @@ void Sampler::chain_of_wait(Thread& waiting, std::uint32_t tid, std::int64_t now
   waiting.stack = stack_of(owner);
   const bool is_kept =
       waiting.by_registers && !owner.python && stacks_of_waits_.size() < kMostShortChains;
-  if (is_kept) stacks_of_waits_[place_of_wait(waiting)] = waiting.stack;
+  if (is_kept)
+    stacks_of_waits_[place_of_wait(waiting)] = waiting.stack;
 }
 
 }  // namespace rangescope::sample::cpu

@@ -10,7 +10,8 @@ constexpr char kRest[] = "//more";
 }  // namespace
 
 Tables* Module::tables() {
-  if (!tried_) tables_ = Tables::open(path, pid);
+  if (!tried_)
+    tables_ = Tables::open(path, pid);
   tried_ = true;
   return tables_.get();
 }
@@ -20,11 +21,13 @@ Module& Modules::find(std::string_view path, std::uint32_t pid) {
   const bool shared = file || path == "[vdso]";
   std::string key = shared ? std::string(path) : std::string(path) + '\n' + std::to_string(pid);
   if (const auto known = by_name_.find(key); known != by_name_.end()) {
-    if (file) known->second->mapped_by(pid);
+    if (file)
+      known->second->mapped_by(pid);
     return *known->second;
   }
   if (crowded()) {
-    if (const auto rest = by_name_.find(kRest); rest != by_name_.end()) return *rest->second;
+    if (const auto rest = by_name_.find(kRest); rest != by_name_.end())
+      return *rest->second;
     key = path = kRest;
     pid = 0;
   }
@@ -39,9 +42,11 @@ Module& Modules::find(std::string_view path, std::uint32_t pid) {
 }
 
 void Space::map(const Area& area) {
-  if (area.end <= area.start) return;
+  if (area.end <= area.start)
+    return;
   auto at = areas_.lower_bound(area.start);
-  if (at != areas_.begin() && std::prev(at)->second.end > area.start) --at;
+  if (at != areas_.begin() && std::prev(at)->second.end > area.start)
+    --at;
   while (at != areas_.end() && at->second.start < area.end) {
     Area old = at->second;
     at = areas_.erase(at);
@@ -59,15 +64,18 @@ void Space::map(const Area& area) {
   }
   Area& added = areas_[area.start] = area;
   added.number = ++mapped_;
-  if (areas_.size() <= kMost) return;
+  if (areas_.size() <= kMost)
+    return;
   forget(false);
-  if (areas_.size() > kMost / 4 * 3) forget(true);
+  if (areas_.size() > kMost / 4 * 3)
+    forget(true);
   forgot_ = true;
 }
 
 void Space::forget(bool files) {
   std::vector<std::uint64_t> numbers;
-  for (const auto& [start, area] : areas_) numbers.push_back(area.number);
+  for (const auto& [start, area] : areas_)
+    numbers.push_back(area.number);
   const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
   std::nth_element(numbers.begin(), middle, numbers.end());
   std::erase_if(areas_, [&](const auto& each) {
@@ -77,15 +85,18 @@ void Space::forget(bool files) {
 
 const Area* Space::find(std::uint64_t address) const {
   auto at = areas_.upper_bound(address);
-  if (at == areas_.begin()) return nullptr;
+  if (at == areas_.begin())
+    return nullptr;
   --at;
   return address < at->second.end ? &at->second : nullptr;
 }
 
 Place place_of(const Space& space, std::uint64_t address) {
   const Area* area = space.find(address);
-  if (area == nullptr) return {};
-  if (!area->module->file() && area->module->path != "[vdso]") return {area->module, address};
+  if (area == nullptr)
+    return {};
+  if (!area->module->file() && area->module->path != "[vdso]")
+    return {area->module, address};
   const std::uint64_t offset = address - area->start + area->offset;
   const Tables* tables = area->module->tables();
   return {area->module, tables != nullptr ? tables->address_of(offset) : offset};

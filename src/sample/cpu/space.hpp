@@ -26,7 +26,8 @@ struct Module {
   [[nodiscard]] const Tables* opened() const { return tables_.get(); }
   /// Another process maps it. What could not be opened by way of one that has ended is tried again.
   void mapped_by(std::uint32_t another_pid) {
-    if (tables_ != nullptr || pid == another_pid) return;
+    if (tables_ != nullptr || pid == another_pid)
+      return;
     pid = another_pid;
     tried_ = false;
   }

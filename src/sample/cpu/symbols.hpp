@@ -26,7 +26,9 @@ struct Named {
 /// Of an open file, in turn for each of `addresses` (as program headers count, sorted); without
 /// functions where it has no name, or the file cannot be read. `name`: how functions without a
 /// symbol are called after it. What a file holds may take any time and memory: see names_aside().
-void name_each(int file, const std::string& name, std::span<const std::uint64_t> addresses,
+void name_each(int file,
+               const std::string& name,
+               std::span<const std::uint64_t> addresses,
                const std::function<void(const Named&)>& told);
 
 }  // namespace rangescope::sample::cpu

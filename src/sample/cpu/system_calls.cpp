@@ -117,7 +117,8 @@ WaitKind kind_of_call(const SystemCall& call) {
 
 long number_in_code(std::span<const unsigned char> code) {
   const std::size_t end = code.size();
-  if (end < 7 || code[end - 2] != 0x0f || code[end - 1] != 0x05) return -1;  // syscall
+  if (end < 7 || code[end - 2] != 0x0f || code[end - 1] != 0x05)
+    return -1;  // syscall
   const auto is = [&](std::size_t at, std::initializer_list<unsigned char> bytes) {
     return at + bytes.size() <= end - 2 &&
            std::equal(bytes.begin(), bytes.end(), code.begin() + static_cast<long>(at));
@@ -126,12 +127,15 @@ long number_in_code(std::span<const unsigned char> code) {
     if (code[at] == 0xb8 && at + 5 <= end - 2) {  // mov $number, %eax
       std::uint32_t number = 0;
       std::memcpy(&number, code.data() + at + 1, sizeof number);
-      if (number < 1024) return static_cast<long>(number);
+      if (number < 1024)
+        return static_cast<long>(number);
     }
-    if (is(at, {0x31, 0xc0}) || is(at, {0x33, 0xc0})) return 0;  // xor %eax, %eax
+    if (is(at, {0x31, 0xc0}) || is(at, {0x33, 0xc0}))
+      return 0;  // xor %eax, %eax
     // What sets it from another register, or is no longer the same stretch of code: mov to %rax,
     // ret.
-    if (is(at, {0x89, 0xf8}) || is(at, {0x89, 0xf0}) || code[at] == 0xc3) return -1;
+    if (is(at, {0x89, 0xf8}) || is(at, {0x89, 0xf0}) || code[at] == 0xc3)
+      return -1;
   }
   return -1;
 }
@@ -142,20 +146,27 @@ std::optional<SystemCall> system_call_of(std::uint32_t pid, std::uint32_t tid) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(place.c_str(), "re"),
                                                              &std::fclose);
   char line[256];
-  if (!file || std::fgets(line, sizeof line, file.get()) == nullptr) return std::nullopt;
+  if (!file || std::fgets(line, sizeof line, file.get()) == nullptr)
+    return std::nullopt;
   SystemCall call;
   if (std::sscanf(line, "-1 %" SCNx64 " %" SCNx64, &call.stack_pointer, &call.place) == 2) {
     call.number = SystemCall::kPage;
     return call;
   }
   // number, six arguments, stack pointer, address; "running" where it runs again
-  if (std::sscanf(line, "%ld %" SCNx64 " %" SCNx64 " %*s %*s %*s %*s %" SCNx64 " %" SCNx64,
-                  &call.number, &call.first, &call.second, &call.stack_pointer, &call.place) != 5)
+  if (std::sscanf(line,
+                  "%ld %" SCNx64 " %" SCNx64 " %*s %*s %*s %*s %" SCNx64 " %" SCNx64,
+                  &call.number,
+                  &call.first,
+                  &call.second,
+                  &call.stack_pointer,
+                  &call.place) != 5)
     return std::nullopt;
   return call;
 }
 
-std::optional<SystemCall> SystemCalls::at(const Space& space, const Sample& sample,
+std::optional<SystemCall> SystemCalls::at(const Space& space,
+                                          const Sample& sample,
                                           std::uint64_t& path) {
   path = 0;
   const std::uint64_t place = sample.values[kRip];
@@ -164,12 +175,14 @@ std::optional<SystemCall> SystemCalls::at(const Space& space, const Sample& samp
     return std::nullopt;
   SystemCall call{-1, sample.values[kRdi], sample.values[kRsi], sample.values[kRsp], place};
   const Place in_file = place_of(space, place);
-  if (in_file.module == nullptr) return call;
+  if (in_file.module == nullptr)
+    return call;
   const std::uint64_t key = mixed(in_file.module->number + 1u, in_file.address);
   auto known = places_.find(key);
   if (known == places_.end()) {
     unsigned char code[kCode];
-    if (places_.size() >= kMost) return call;
+    if (places_.size() >= kMost)
+      return call;
     const std::uint64_t code_begin = place - sizeof code;
     if (!base::read_memory(sample.pid, code_begin, code, sizeof code) &&
         !base::read_memory(sample.tid, code_begin, code, sizeof code))  // the first has ended
@@ -178,7 +191,8 @@ std::optional<SystemCall> SystemCalls::at(const Space& space, const Sample& samp
     known = places_.emplace(key, number < 0 ? kElsewhere : number).first;
   }
   call.number = known->second;
-  if (call.number != kElsewhere) return call;
+  if (call.number != kElsewhere)
+    return call;
   call.number = -1;
   path = kUnlearned;
   unwind(space, sample, unwound_);
@@ -188,11 +202,13 @@ std::optional<SystemCall> SystemCalls::at(const Space& space, const Sample& samp
   bool left = false;
   for (std::size_t i = 0; i < unwound_.addresses.size() && !left && i < kPath; ++i) {
     const Place frame = place_of(space, unwound_.addresses[i]);
-    if (frame.module == nullptr) break;
+    if (frame.module == nullptr)
+      break;
     hash = mixed(mixed(hash, frame.module->number), frame.address);
     left = frame.module != in_file.module;
   }
-  if (!left && unwound_.cut && unwound_.addresses.size() < kPath) return call;
+  if (!left && unwound_.cut && unwound_.addresses.size() < kPath)
+    return call;
   path = hash;
   if (const auto learned = paths_.find(path); learned != paths_.end()) {
     call.number = learned->second;
@@ -202,7 +218,8 @@ std::optional<SystemCall> SystemCalls::at(const Space& space, const Sample& samp
 }
 
 void SystemCalls::learn(std::uint64_t path, long number) {
-  if (path != kUnlearned && paths_.size() < kMost) paths_.emplace(path, number);
+  if (path != kUnlearned && paths_.size() < kMost)
+    paths_.emplace(path, number);
 }
 
 }  // namespace rangescope::sample::cpu

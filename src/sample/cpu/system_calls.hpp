@@ -38,7 +38,8 @@ class SystemCalls {
  public:
   /// What the registers of a thread that left its core say: no value where it was in no system
   /// call. `path` becomes what learn() takes where the number is unknown, else 0.
-  [[nodiscard]] std::optional<SystemCall> at(const Space& space, const Sample& sample,
+  [[nodiscard]] std::optional<SystemCall> at(const Space& space,
+                                             const Sample& sample,
                                              std::uint64_t& path);
   void learn(std::uint64_t path, long number);
 

@@ -17,8 +17,25 @@ TEST(SystemCalls, TheNumberStandsBeforeThePlace) {
   EXPECT_EQ(number_in_code(Code{0x74, 0x10, 0x90, 0x90, 0x31, 0xc0, 0x0f, 0x05}), 0);
   EXPECT_EQ(number_in_code(Code{0xb8, 0x01, 0, 0, 0, 0x8b, 0x7c, 0x24, 0x08, 0x0f, 0x05}), 1);
   // syscall(): mov %rdi,%rax ... mov 8(%rsp),%r9
-  EXPECT_EQ(number_in_code(Code{0xb8, 0x01, 0, 0, 0, 0xc3, 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x4c,
-                                0x8b, 0x4c, 0x24, 0x08, 0x0f, 0x05}),
+  EXPECT_EQ(number_in_code(Code{0xb8,
+                                0x01,
+                                0,
+                                0,
+                                0,
+                                0xc3,
+                                0x48,
+                                0x89,
+                                0xf8,
+                                0x48,
+                                0x89,
+                                0xf7,
+                                0x4c,
+                                0x8b,
+                                0x4c,
+                                0x24,
+                                0x08,
+                                0x0f,
+                                0x05}),
             -1);
   EXPECT_EQ(number_in_code(Code{0xb8, 0xe6, 0, 0, 0, 0x90, 0x90, 0x90}), -1);  // no system call
   EXPECT_EQ(number_in_code(Code{}), -1);

@@ -36,9 +36,12 @@ std::string living_folder_of(std::uint32_t pid) {
 std::vector<std::string> strings_of(const std::string& file) {
   std::vector<std::string> out;
   const auto text = base::read_file(file);
-  if (!text) return out;
-  for (const std::string_view one : base::split(*text, '\0')) out.emplace_back(one);
-  while (!out.empty() && out.back().empty()) out.pop_back();
+  if (!text)
+    return out;
+  for (const std::string_view one : base::split(*text, '\0'))
+    out.emplace_back(one);
+  while (!out.empty() && out.back().empty())
+    out.pop_back();
   return out;
 }
 
@@ -46,16 +49,19 @@ std::vector<std::string> strings_of(const std::string& file) {
 std::vector<std::uint64_t> numbers_of(const std::string& status, std::string_view key) {
   std::vector<std::uint64_t> out;
   for (const std::string_view line : base::split(status, '\n')) {
-    if (!line.starts_with(key)) continue;
+    if (!line.starts_with(key))
+      continue;
     for (const std::string_view word : base::split(line.substr(key.size()), '\t'))
-      if (const auto number = base::to_uint(word)) out.push_back(*number);
+      if (const auto number = base::to_uint(word))
+        out.push_back(*number);
   }
   return out;
 }
 
 bool can_open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd >= 0) ::close(fd);
+  if (fd >= 0)
+    ::close(fd);
   return fd >= 0;
 }
 
@@ -96,7 +102,8 @@ base::Error refused(std::uint32_t pid, const std::vector<std::uint64_t>& users) 
 
 /// Reading another's memory takes more than looking at it.
 std::string unread_reason(std::uint32_t pid) {
-  if (can_open(living_folder_of(pid) + "/mem")) return {};
+  if (can_open(living_folder_of(pid) + "/mem"))
+    return {};
   const std::string why = std::strerror(errno);
   const auto scope = base::read_file("/proc/sys/kernel/yama/ptrace_scope");
   if (!scope || base::trim(*scope) == "0")
@@ -110,20 +117,25 @@ std::string unread_reason(std::uint32_t pid) {
 base::Result<Target> find_target(std::uint32_t pid) {
   const std::string folder = folder_of(pid), which = std::to_string(pid);
   const auto found = base::process_at(static_cast<pid_t>(pid));
-  if (!found) return tl::make_unexpected(no_such(pid));
+  if (!found)
+    return tl::make_unexpected(no_such(pid));
   if (found->kernel)
-    return base::fail(Code::kUsage, which + " is a thread of the kernel", {},
-                      "Name a program's process");
+    return base::fail(
+        Code::kUsage, which + " is a thread of the kernel", {}, "Name a program's process");
   if (base::process_has_ended(*found))
-    return base::fail(Code::kNoInput, "process " + which + " has ended (a zombie)", {},
+    return base::fail(Code::kNoInput,
+                      "process " + which + " has ended (a zombie)",
+                      {},
                       "Name a process that runs");
   const std::string status = base::read_file(folder + "/status").value_or("");
   if (const auto of = numbers_of(status, "Tgid:\t"); !of.empty() && of.front() != pid)
-    return base::fail(Code::kUsage, which + " is a thread of process " + std::to_string(of.front()),
-                      {}, "Write: rangescope attach " + std::to_string(of.front()));
+    return base::fail(Code::kUsage,
+                      which + " is a thread of process " + std::to_string(of.front()),
+                      {},
+                      "Write: rangescope attach " + std::to_string(of.front()));
   if (pid == static_cast<std::uint32_t>(::getpid()))
-    return base::fail(Code::kUsage, "process " + which + " is rangescope itself", {},
-                      "Name another process");
+    return base::fail(
+        Code::kUsage, "process " + which + " is rangescope itself", {}, "Name another process");
   const std::string living = living_folder_of(pid);
   if (!can_open(living + "/maps"))
     return tl::make_unexpected(refused(pid, numbers_of(status, "Uid:\t")));
@@ -139,7 +151,8 @@ base::Result<Target> find_target(std::uint32_t pid) {
       static_cast<double>(up.tv_sec) + static_cast<double>(up.tv_nsec) * 1e-9 - begun_s;
   target.age_ns = static_cast<std::int64_t>(std::max(0.0, age_s) * 1e9);
   target.argv = strings_of(living + "/cmdline");
-  if (target.argv.empty()) target.argv = {name_of_thread(pid, pid)};
+  if (target.argv.empty())
+    target.argv = {name_of_thread(pid, pid)};
   target.environment = base::environment_of(static_cast<pid_t>(pid));
   std::error_code error;
   target.cwd = std::filesystem::read_symlink(living + "/cwd", error);
@@ -149,7 +162,8 @@ base::Result<Target> find_target(std::uint32_t pid) {
 
 bool still_runs(const Target& target) {
   const auto now = base::process_at(static_cast<pid_t>(target.pid));
-  if (!now || now->start != target.start) return false;
+  if (!now || now->start != target.start)
+    return false;
   return !base::process_has_ended(*now);
 }
 
@@ -188,7 +202,8 @@ bool sleeps(std::uint32_t pid, std::uint32_t tid) {
 void maps_of(std::uint32_t pid, const std::function<void(const Mapped&)>& each) {
   const auto text = base::read_file(living_folder_of(pid) + "/maps");
   for (const base::MemoryArea& area : base::areas_of(text.value_or(""))) {
-    if (!area.is_executable) continue;
+    if (!area.is_executable)
+      continue;
     // Memory without a file has this name in the kernel's records.
     const bool is_named = area.name.starts_with('/') || area.name == "[vdso]";
     const std::string_view path = is_named ? std::string_view(area.name) : "//anon";

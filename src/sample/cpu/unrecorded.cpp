@@ -41,16 +41,20 @@ std::uint32_t effective_user(std::uint32_t pid) {
 /// Reads it piece by piece: somebody may truncate the file meanwhile.
 bool contains_marker(int file) {
   struct stat status {};
-  if (file < 0 || ::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  if (file < 0 || ::fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
+    return false;
   constexpr std::size_t kPiece = 1u << 20;
   const std::size_t overlap = kMarker.size() - 1;
   std::string piece(kPiece, '\0');
   for (std::size_t offset = 0; offset < kMostSearched; offset += kPiece - overlap) {
     const ssize_t bytes = ::pread(file, piece.data(), piece.size(), static_cast<off_t>(offset));
-    if (bytes <= 0) return false;
+    if (bytes <= 0)
+      return false;
     const std::string_view read(piece.data(), static_cast<std::size_t>(bytes));
-    if (read.find(kMarker) != std::string_view::npos) return true;
-    if (read.size() <= overlap) return false;
+    if (read.find(kMarker) != std::string_view::npos)
+      return true;
+    if (read.size() <= overlap)
+      return false;
   }
   return false;
 }
@@ -59,7 +63,8 @@ bool contains_marker(int file) {
 std::string string_at(std::uint32_t pid, std::uint64_t address) {
   char text[4096];
   const std::size_t to_page_end = 4096 - address % 4096;
-  if (!base::read_memory(pid, address, text, to_page_end)) return {};
+  if (!base::read_memory(pid, address, text, to_page_end))
+    return {};
   return {text, ::strnlen(text, to_page_end)};
 }
 
@@ -80,7 +85,8 @@ struct Unrecorded::SearchedFile {
   SearchedFile(const SearchedFile&) = delete;
   SearchedFile& operator=(const SearchedFile&) = delete;
   ~SearchedFile() {
-    if (file >= 0) ::close(file);
+    if (file >= 0)
+      ::close(file);
   }
 };
 
@@ -104,7 +110,8 @@ Unrecorded::Unrecorded(Unrecorded&&) noexcept = default;
 Unrecorded::~Unrecorded() = default;
 
 void Unrecorded::executed(std::uint32_t pid, std::int64_t now_ns) {
-  if (programs_.size() >= kMostPrograms) return;
+  if (programs_.size() >= kMostPrograms)
+    return;
   auto& program = *programs_.emplace_back(std::make_unique<Program>());
   program.pid = pid;
   program.started_ns = now_ns;
@@ -126,26 +133,31 @@ void Unrecorded::look(std::int64_t now_ns) {
     Program& program = *entry->second;
     const bool is_due = now_ns >= program.next_look_ns;
     const bool has_ended = is_due && ::access(proc(program.pid, "").c_str(), F_OK) != 0;
-    if (is_due && !has_ended) look_at(program, now_ns);
+    if (is_due && !has_ended)
+      look_at(program, now_ns);
     entry = has_ended ? running_.erase(entry) : std::next(entry);
   }
 }
 
 void Unrecorded::look_at(Program& program, std::int64_t now_ns) {
-  if (executes_another(program)) return executed(program.pid, now_ns);
-  if (!program.knows_environment) read_environment(program, now_ns);
+  if (executes_another(program))
+    return executed(program.pid, now_ns);
+  if (!program.knows_environment)
+    read_environment(program, now_ns);
   program.interval_ns = std::min(2 * program.interval_ns, kLongestInterval_ns);
   program.next_look_ns = now_ns + program.interval_ns;
   program.user = effective_user(program.pid);
   program.is_hidden = program.is_hidden || is_hidden_from(program.pid);
-  if (program.has_library) return;
+  if (program.has_library)
+    return;
   std::vector<MappedFile> files;
   maps_of(program.pid, [&](const Mapped& mapped) {
     if (mapped.path.starts_with('/'))
       files.push_back({std::string(mapped.path), mapped.start, mapped.offset});
   });
   const bool has_ended = files.empty();
-  if (has_ended || executes_another(program)) return;
+  if (has_ended || executes_another(program))
+    return;
   program.libraries.clear();
   for (const MappedFile& mapped : files) {
     const std::string_view file = base::file_name(mapped.path);
@@ -155,7 +167,8 @@ void Unrecorded::look_at(Program& program, std::int64_t now_ns) {
     program.libraries.insert(mapped.path);
   }
   // A program may set the variable itself before its first range.
-  if (const auto injection = current_injection(program, files)) program.injection = injection;
+  if (const auto injection = current_injection(program, files))
+    program.injection = injection;
 }
 
 void Unrecorded::read_environment(Program& program, std::int64_t now_ns) {
@@ -164,12 +177,14 @@ void Unrecorded::read_environment(Program& program, std::int64_t now_ns) {
   if (const auto name = base::read_file(proc(program.pid, "comm")))
     program.name = base::printable(base::trim(*name));
   const auto environment = base::read_file(proc(program.pid, "environ"));
-  if (!environment) return;
+  if (!environment)
+    return;
   program.knows_environment = !environment->empty() || now_ns - program.started_ns >= kExecuted_ns;
   program.injection.reset();
   for (const std::string_view entry : base::split(*environment, '\0')) {
     const auto value = base::value_of(entry, kMarker);
-    if (!value) continue;
+    if (!value)
+      continue;
     program.injection = *value;
     break;  // as getenv() does
   }
@@ -193,13 +208,16 @@ std::uint64_t Unrecorded::address_of_environment(std::uint32_t pid,
     const bool is_executable = mapped.path == executable;
     const bool is_libc = base::file_name(mapped.path).starts_with("libc.so.6");
     Tables* const tables = is_executable || is_libc ? tables_of(mapped.path, pid) : nullptr;
-    if (tables == nullptr) continue;
+    if (tables == nullptr)
+      continue;
     for (const char* name : {"environ", "__environ"}) {
       const std::uint64_t symbol = tables->symbol(name).address;
-      if (symbol == 0) continue;
+      if (symbol == 0)
+        continue;
       const std::uint64_t address = mapped.start - tables->address_of(mapped.offset) + symbol;
       // An executable that uses the variable has a copy of it, which replaces libc's.
-      if (is_executable) return address;
+      if (is_executable)
+        return address;
       in_libc = address;
     }
   }
@@ -217,10 +235,13 @@ std::optional<std::string> Unrecorded::current_injection(const Program& program,
   for (std::size_t i = 0; i < kMostVariables; ++i) {
     std::uint64_t address = 0;
     const std::uint64_t entry_at = list + i * sizeof address;
-    if (!base::read_memory(program.pid, entry_at, &address, sizeof address)) return std::nullopt;
-    if (address == 0) break;
+    if (!base::read_memory(program.pid, entry_at, &address, sizeof address))
+      return std::nullopt;
+    if (address == 0)
+      break;
     const std::string entry = string_at(program.pid, address);
-    if (const auto value = base::value_of(entry, kMarker)) return std::string(*value);
+    if (const auto value = base::value_of(entry, kMarker))
+      return std::string(*value);
   }
   return std::nullopt;
 }
@@ -230,19 +251,23 @@ bool Unrecorded::is_hidden_from(std::uint32_t pid) const {
   for (const fs::path& path : {captures_, library_}) {
     struct stat ours {
     }, theirs{};
-    if (::stat(path.c_str(), &ours) != 0) continue;
+    if (::stat(path.c_str(), &ours) != 0)
+      continue;
     if (::stat((proc(pid, "root") + path.string()).c_str(), &theirs) != 0) {
-      if (errno == ENOENT && ::access(proc(pid, "root").c_str(), X_OK) == 0) return true;
+      if (errno == ENOENT && ::access(proc(pid, "root").c_str(), X_OK) == 0)
+        return true;
       continue;
     }
-    if (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino) return true;
+    if (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino)
+      return true;
   }
   return false;
 }
 
 void Unrecorded::open_executable(Program& program) {
   const int file = ::open(proc(program.pid, "exe").c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return;
+  if (file < 0)
+    return;
   struct stat status {};
   const bool is_known = ::fstat(file, &status) == 0;
   for (const auto& executable : executables_)
@@ -267,16 +292,20 @@ void Unrecorded::open_executable(Program& program) {
 bool Unrecorded::uses_nvtx(const Program& program) {
   if (program.executable != nullptr) {
     auto& in_executable = program.executable->uses_nvtx;
-    if (!in_executable) in_executable = contains_marker(program.executable->file);
-    if (*in_executable) return true;
+    if (!in_executable)
+      in_executable = contains_marker(program.executable->file);
+    if (*in_executable)
+      return true;
   }
   return std::ranges::any_of(program.libraries, [&](const std::string& library) {
     const auto [known, is_new] = searched_libraries_.try_emplace(library, false);
     const bool is_ours = base::file_name(library).starts_with("librangescope");
-    if (!is_new || is_ours) return known->second;
+    if (!is_new || is_ours)
+      return known->second;
     const int file = ::open(library.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     known->second = contains_marker(file);
-    if (file >= 0) ::close(file);
+    if (file >= 0)
+      ::close(file);
     return known->second;
   });
 }
@@ -295,25 +324,32 @@ std::optional<UnrecordedProgram> Unrecorded::reason_of(const Program& program) {
       return because("hidden_run_folder",
                      "does not see " + captures_.string() + ": it has a file system of its own");
     if (is_other_user)
-      return because("other_user", "ran as user " + std::to_string(program.user) +
-                                       ", who may not write into the run folder");
+      return because("other_user",
+                     "ran as user " + std::to_string(program.user) +
+                         ", who may not write into the run folder");
     return std::nullopt;
   };
-  if (program.executable != nullptr && program.executable->is_rangescope) return std::nullopt;
-  if (program.has_library) return by_place();
+  if (program.executable != nullptr && program.executable->is_rangescope)
+    return std::nullopt;
+  if (program.has_library)
+    return by_place();
   const bool is_suspicious = has_wrong_environment || is_other_user || program.is_hidden ||
                              is_static || program.has_nvtx_2;
-  if (!is_suspicious) return std::nullopt;
+  if (!is_suspicious)
+    return std::nullopt;
   const bool has_nvtx_3 = uses_nvtx(program);
-  if (!has_nvtx_3 && !program.has_nvtx_2 && !program.has_cuda) return std::nullopt;
+  if (!has_nvtx_3 && !program.has_nvtx_2 && !program.has_cuda)
+    return std::nullopt;
   if (has_wrong_environment && !program.injection)
-    return because("cleared_environment", "started without " + std::string(kMarker) +
-                                              ": its environment was cleared or replaced");
+    return because(
+        "cleared_environment",
+        "started without " + std::string(kMarker) + ": its environment was cleared or replaced");
   if (has_wrong_environment)
-    return because("replaced_injection", "had " + std::string(kMarker) + "=" +
-                                             base::printable(*program.injection) +
-                                             " in place of rangescope's library");
-  if (auto reason = by_place()) return reason;
+    return because("replaced_injection",
+                   "had " + std::string(kMarker) + "=" + base::printable(*program.injection) +
+                       " in place of rangescope's library");
+  if (auto reason = by_place())
+    return reason;
   if (program.has_nvtx_2 && !has_nvtx_3)
     return because("nvtx_2_program",
                    "calls NVTX 2 (libnvToolsExt.so), which loads no library of NVTX 3");
@@ -325,8 +361,10 @@ std::optional<UnrecordedProgram> Unrecorded::reason_of(const Program& program) {
 std::vector<UnrecordedProgram> Unrecorded::reasons() {
   std::vector<UnrecordedProgram> found;
   for (const auto& program : programs_) {
-    if (found.size() >= kMostNamed) break;
-    if (auto reason = reason_of(*program)) found.push_back(std::move(*reason));
+    if (found.size() >= kMostNamed)
+      break;
+    if (auto reason = reason_of(*program))
+      found.push_back(std::move(*reason));
   }
   return found;
 }
@@ -334,8 +372,10 @@ std::vector<UnrecordedProgram> Unrecorded::reasons() {
 Tables* Unrecorded::tables_of(const std::string& path, std::uint32_t pid) {
   constexpr std::size_t kMostTables = 64;
   const auto known = tables_.find(path);
-  if (known != tables_.end()) return known->second.get();
-  if (tables_.size() >= kMostTables) return nullptr;
+  if (known != tables_.end())
+    return known->second.get();
+  if (tables_.size() >= kMostTables)
+    return nullptr;
   return tables_.emplace(path, Tables::open(path, pid)).first->second.get();
 }
 

@@ -29,7 +29,8 @@ class Walk {
   void run(Unwound& out, bool call = false, std::uint32_t depth = 0) {
     for (; depth < wire::cpu::kMostDepth; ++depth) {
       std::uint64_t address = values_[kRip] - (call ? 1 : 0);
-      if (values_[kRip] == 0) return;
+      if (values_[kRip] == 0)
+        return;
       bool made = false;  // by a compiler at run time: no file says anything of its code
       const Row* row = row_at(address, &made);
       // What only looks like a call, of a signal handler or a new context, returns to the begin of
@@ -48,12 +49,14 @@ class Walk {
       }
       out.addresses.push_back(address);
       std::memcpy(out.registers.emplace_back().data(), values_, sizeof values_);
-      if (row->kind == Row::Kind::kOutermost) return;
+      if (row->kind == Row::Kind::kOutermost)
+        return;
       out.guessed |= row->kind == Row::Kind::kNone;
       // Code without tables marks the begin of a thread by a frame pointer of 0 (System V ABI,
       // AMD64, 3.4.1); in that of LLVM's compilers at run time (numba, PyTorch's CPU kernels,
       // PostgreSQL) it is a register like others.
-      if (row->kind == Row::Kind::kNone && depth > 0 && values_[kRbp] == 0 && !made) return;
+      if (row->kind == Row::Kind::kNone && depth > 0 && values_[kRbp] == 0 && !made)
+        return;
       pointed_ = row->kind == Row::Kind::kNone || (row->frame_steps == 0 && row->base == kRbp);
       if (row->frame_steps == 0 && row->base == kRbp && values_[kRbp] == kUnknownRegister)
         return seek(*row, out, depth);
@@ -63,7 +66,8 @@ class Walk {
       // was interrupted may be another one.
       if (!went ||
           (!row->signal && (values_[kRsp] < before || (values_[kRsp] == before && depth > 0)))) {
-        if (made && !sought_) return seek_caller(out, depth);
+        if (made && !sought_)
+          return seek_caller(out, depth);
         out.cut = true;
         return;
       }
@@ -77,8 +81,10 @@ class Walk {
   const Row* row_at(std::uint64_t address, bool* made = nullptr) const {
     static const Row kNothing;
     const Place place = place_of(space_, address);
-    if (place.module == nullptr) return nullptr;
-    if (made != nullptr) *made = !place.module->file() && place.module->path != "[vdso]";
+    if (place.module == nullptr)
+      return nullptr;
+    if (made != nullptr)
+      *made = !place.module->file() && place.module->path != "[vdso]";
     Tables* tables = place.module->tables();
     return tables != nullptr ? &tables->row(place.address) : &kNothing;
   }
@@ -97,8 +103,10 @@ class Walk {
     std::uint64_t caller = 0, back = 0;
     int trials = kMostTrials;
     for (std::uint64_t at = values_[kRsp];
-         !sought_ && trials > 0 && at - values_[kRsp] < kMostSought; at += 8) {
-      if (!load(at, caller) || !load(at + 8, back)) break;
+         !sought_ && trials > 0 && at - values_[kRsp] < kMostSought;
+         at += 8) {
+      if (!load(at, caller) || !load(at + 8, back))
+        break;
       const Row* above = row_at(back - 1);
       if (above == nullptr || above->kind == Row::Kind::kNone ||
           (above->base == kRbp && caller <= at))
@@ -108,9 +116,11 @@ class Walk {
       trial.sought_ = true;
       trial.values_[kRbp] = at;
       rest = {};
-      if (!trial.by_row(row)) continue;
+      if (!trial.by_row(row))
+        continue;
       trial.run(rest, true, depth + 1);
-      if (rest.cut) continue;
+      if (rest.cut)
+        continue;
       out.guessed |= rest.guessed;
       append(out, rest);
       return;
@@ -127,10 +137,12 @@ class Walk {
     std::uint64_t back = 0;
     int trials = kMostTrials;
     for (std::uint64_t at = values_[kRsp];
-         trials > 0 && at - values_[kRsp] < kMostSought && load(at, back); at += 8) {
+         trials > 0 && at - values_[kRsp] < kMostSought && load(at, back);
+         at += 8) {
       bool made = false;
       const Row* above = row_at(back - 1, &made);
-      if (above == nullptr || made || above->kind != Row::Kind::kNormal) continue;
+      if (above == nullptr || made || above->kind != Row::Kind::kNormal)
+        continue;
       --trials;
       Walk trial(*this);
       trial.sought_ = true;
@@ -138,8 +150,10 @@ class Walk {
       trial.values_[kRsp] = at + 8;
       rest = {};
       trial.run(rest, true, depth + 1);
-      if (rest.cut || rest.addresses.size() < 2) continue;
-      if (rest.addresses.size() <= kFramesOfAThreadsStart) break;
+      if (rest.cut || rest.addresses.size() < 2)
+        continue;
+      if (rest.addresses.size() <= kFramesOfAThreadsStart)
+        break;
       append(out, rest);
       return;
     }
@@ -169,8 +183,10 @@ class Walk {
       const std::size_t taken = step.op <= Step::Op::kFrame  ? 0
                                 : step.op <= Step::Op::kDrop ? 1
                                                              : 2;
-      if (depth < taken || depth == std::size(stack)) return false;
-      if (taken == 2) --depth;
+      if (depth < taken || depth == std::size(stack))
+        return false;
+      if (taken == 2)
+        --depth;
       const std::uint64_t right = stack[depth];
       std::uint64_t& top = stack[depth > 0 ? depth - 1 : 0];
       switch (step.op) {
@@ -180,7 +196,8 @@ class Walk {
           break;
         case Step::Op::kFrame: stack[depth++] = frame; break;
         case Step::Op::kLoad:
-          if (!load(top, top)) return false;
+          if (!load(top, top))
+            return false;
           break;
         case Step::Op::kDrop: --depth; break;
         case Step::Op::kAdd: top += right; break;
@@ -193,7 +210,8 @@ class Walk {
           break;
       }
     }
-    if (depth > 0) result = stack[depth - 1];
+    if (depth > 0)
+      result = stack[depth - 1];
     return depth > 0;
   }
 
@@ -201,12 +219,14 @@ class Walk {
     using At = Row::Saved::At;
     const std::span<const Step> all = row.steps;
     std::uint64_t frame = values_[row.base] + static_cast<std::uint64_t>(std::int64_t{row.offset});
-    if (row.frame_steps > 0 && !steps(all.first(row.frame_steps), 0, frame)) return false;
+    if (row.frame_steps > 0 && !steps(all.first(row.frame_steps), 0, frame))
+      return false;
     std::uint64_t next[kRegisters];
     std::memcpy(next, values_, sizeof next);
     for (std::size_t r = 0; r < kRegisters; ++r) {
       const Row::Saved& saved = row.saved[r];
-      if (saved.at == At::kSame) continue;
+      if (saved.at == At::kSame)
+        continue;
       std::uint64_t from = frame + static_cast<std::uint64_t>(std::int64_t{saved.offset});
       bool known = saved.at == At::kFrame;
       if (saved.at == At::kAddress || saved.at == At::kValue)
@@ -215,13 +235,16 @@ class Walk {
       if (known && saved.at == At::kValue)
         next[r] = from;
       else if (!known || !load(from, next[r])) {
-        if (r == kRip) return false;
+        if (r == kRip)
+          return false;
         // Below the stack pointer: an epilogue has taken it back. Else no frame is found by what is
         // unknown.
-        if (!known || from >= values_[kRsp]) next[r] = kUnknownRegister;
+        if (!known || from >= values_[kRsp])
+          next[r] = kUnknownRegister;
       }
     }
-    if (row.saved[kRsp].at == At::kSame) next[kRsp] = frame;
+    if (row.saved[kRsp].at == At::kSame)
+      next[kRsp] = frame;
     std::memcpy(values_, next, sizeof next);
     return true;
   }
@@ -243,20 +266,24 @@ void unwind(const Space& space, const Sample& sample, Unwound& out) {
   if (sample.registers) {
     Walk walk(space, sample);
     walk.run(out);
-    if (!out.cut) return;
+    if (!out.cut)
+      return;
     // Frame pointers lead further than the copy of the stack: from the frame where it ended, if it
     // has one.
-    if (!out.addresses.empty() && !walk.pointed()) return;
+    if (!out.addresses.empty() && !walk.pointed())
+      return;
     while (next < sample.chain.size() && !out.addresses.empty() &&
            sample.chain[next] - (next > 0 ? 1 : 0) != out.addresses.back())
       ++next;
-    if (!out.addresses.empty()) ++next;
+    if (!out.addresses.empty())
+      ++next;
   }
   out.cut = out.guessed = true;
   for (; next < sample.chain.size() && out.addresses.size() < wire::cpu::kMostDepth; ++next) {
     const std::uint64_t address = sample.chain[next] - (next > 0 ? 1 : 0);
     const Place place = place_of(space, address);
-    if (place.module == nullptr) return;
+    if (place.module == nullptr)
+      return;
     out.addresses.push_back(address);
     Tables* tables = place.module->tables();
     if (tables != nullptr && tables->row(place.address).kind == Row::Kind::kOutermost)

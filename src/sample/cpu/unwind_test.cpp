@@ -115,13 +115,15 @@ std::uint64_t address(const char* place) {
 class Unwinding : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!has_tables()) GTEST_SKIP() << "built without libdw";
+    if (!has_tables())
+      GTEST_SKIP() << "built without libdw";
     char path[4096] = {};
     ASSERT_GT(::readlink("/proc/self/exe", path, sizeof path - 1), 0);
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
       unsigned long long start = 0, end = 0, offset = 0;
-      if (line.find("r-xp") == std::string::npos || line.find(path) == std::string::npos) continue;
+      if (line.find("r-xp") == std::string::npos || line.find(path) == std::string::npos)
+        continue;
       ASSERT_EQ(std::sscanf(line.c_str(), "%llx-%llx r-xp %llx", &start, &end, &offset), 3);
       space_.map(
           {start, end, offset, &modules_.find(path, static_cast<std::uint32_t>(::getpid()))});
@@ -129,12 +131,14 @@ class Unwinding : public ::testing::Test {
   }
 
   /// Of a thread that stands at a place, with the stack at kStack.
-  Unwound from(const char* place, const std::vector<std::uint64_t>& stack,
+  Unwound from(const char* place,
+               const std::vector<std::uint64_t>& stack,
                const std::map<std::size_t, std::uint64_t>& registers = {},
                const std::vector<std::uint64_t>& chain = {}) {
     Sample sample;
     sample.registers = true;
-    for (const auto& [number, value] : registers) sample.values[number] = value;
+    for (const auto& [number, value] : registers)
+      sample.values[number] = value;
     sample.values[kRip] = address(place);
     sample.values[kRsp] = kStack;
     sample.stack = std::as_bytes(std::span(stack));
@@ -183,9 +187,9 @@ TEST_F(Unwinding, ARegisterThatAnEpilogueHasTakenBack) {
 TEST_F(Unwinding, AFramePointerThatIsNotKnownIsSought) {
   const std::uint64_t framed = address(after_call_with_frame_pointer);
   // Of the caller 24 bytes, a pointer to code and what an older call left; then its own.
-  const Unwound found =
-      from(in_early_return, {framed, begin_, kStack + 64, framed, 7, kStack + 56, begin_},
-           {{kRbp, kUnknownRegister}});
+  const Unwound found = from(in_early_return,
+                             {framed, begin_, kStack + 64, framed, 7, kStack + 56, begin_},
+                             {{kRbp, kUnknownRegister}});
   EXPECT_FALSE(found.cut);
   EXPECT_EQ(found.addresses,
             (std::vector<std::uint64_t>{address(in_early_return), framed - 1, begin_ - 1}));

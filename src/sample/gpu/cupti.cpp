@@ -71,7 +71,8 @@ struct Api {
 
   [[nodiscard]] std::string text(CUptiResult result) const {
     const char* words = nullptr;
-    if (cuptiGetResultString != nullptr) cuptiGetResultString(result, &words);
+    if (cuptiGetResultString != nullptr)
+      cuptiGetResultString(result, &words);
     return words != nullptr ? words : "unknown CUPTI error";
   }
 };
@@ -81,7 +82,8 @@ std::string uuid_text(const unsigned char (&bytes)[16]) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text = "GPU-";
   for (int i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    if (i == 4 || i == 6 || i == 8 || i == 10)
+      text += '-';
     text += kDigits[bytes[i] >> 4];
     text += kDigits[bytes[i] & 15];
   }
@@ -114,7 +116,8 @@ base::Error failure(const Api& api, CUptiResult result, const char* call) {
 }
 
 Result<void> check(const Api& api, CUptiResult result, const char* call) {
-  if (result == CUPTI_SUCCESS) return {};
+  if (result == CUPTI_SUCCESS)
+    return {};
   return tl::make_unexpected(failure(api, result, call));
 }
 
@@ -125,7 +128,8 @@ class Host {
   explicit Host(const Api& api) : api_(api) {}
   Host& operator=(Host&&) = delete;
   ~Host() {
-    if (object_ == nullptr) return;
+    if (object_ == nullptr)
+      return;
     RANGESCOPE_PARAMS(params, CUpti_Profiler_Host_Deinitialize_Params);
     params.pHostObject = object_;
     api_.cuptiProfilerHostDeinitialize(&params);
@@ -150,8 +154,10 @@ class Host {
       RANGESCOPE_PARAMS(params, CUpti_Profiler_Host_GetBaseMetrics_Params);
       params.pHostObject = object_;
       params.metricType = type;
-      if (api_.cuptiProfilerHostGetBaseMetrics(&params) != CUPTI_SUCCESS) continue;
-      for (std::size_t i = 0; i < params.numMetrics; ++i) out.insert(params.ppMetricNames[i]);
+      if (api_.cuptiProfilerHostGetBaseMetrics(&params) != CUPTI_SUCCESS)
+        continue;
+      for (std::size_t i = 0; i < params.numMetrics; ++i)
+        out.insert(params.ppMetricNames[i]);
     }
     return out;
   }
@@ -159,7 +165,8 @@ class Host {
   [[nodiscard]] CUptiResult configure(const std::vector<std::string>& metrics) {
     metrics_ = metrics;
     names_.clear();
-    for (const std::string& metric : metrics_) names_.push_back(metric.c_str());
+    for (const std::string& metric : metrics_)
+      names_.push_back(metric.c_str());
     RANGESCOPE_PARAMS(add, CUpti_Profiler_Host_ConfigAddMetrics_Params);
     add.pHostObject = object_;
     add.ppMetricNames = names_.data();
@@ -206,11 +213,14 @@ class Host {
 bool is_known(const std::set<std::string, std::less<>>& names, std::string_view metric) {
   for (std::size_t dot = metric.find('.'); dot != std::string_view::npos;
        dot = metric.find('.', dot + 1))
-    if (names.contains(metric.substr(0, dot))) return true;
+    if (names.contains(metric.substr(0, dot)))
+      return true;
   return names.contains(metric);
 }
 
-Result<CounterSet> choose_from(const Api& api, const std::string& chip, const Bytes& availability,
+Result<CounterSet> choose_from(const Api& api,
+                               const std::string& chip,
+                               const Bytes& availability,
                                const std::vector<Wanted>& wanted) {
   CounterSet set;
   {
@@ -225,7 +235,8 @@ Result<CounterSet> choose_from(const Api& api, const std::string& chip, const By
       else if (!any.empty())
         set.left_out.push_back(any.front());
     }
-    if (host.configure(set.metrics) == CUPTI_SUCCESS && host.passes() == 1) return set;
+    if (host.configure(set.metrics) == CUPTI_SUCCESS && host.passes() == 1)
+      return set;
   }
   // One after the other: what a pass does not hold, or the driver does not count, is left out.
   const std::vector<std::string> all = std::exchange(set.metrics, {});
@@ -265,13 +276,16 @@ class DeviceSampler final : public Sampler {
       : api_(api), host_(api), interval_ns_(interval_ns) {}
   DeviceSampler& operator=(DeviceSampler&&) = delete;
   ~DeviceSampler() override {
-    if (object_ == nullptr) return;
+    if (object_ == nullptr)
+      return;
     RANGESCOPE_PARAMS(params, CUpti_PmSampling_Disable_Params);
     params.pPmSamplingObject = object_;
     api_.cuptiPmSamplingDisable(&params);
   }
 
-  [[nodiscard]] Result<void> begin(int device, const std::string& chip, const Bytes& availability,
+  [[nodiscard]] Result<void> begin(int device,
+                                   const std::string& chip,
+                                   const Bytes& availability,
                                    const CounterSet& set) {
     TRY(check(api_, host_.open(chip, availability), "cuptiProfilerHostInitialize"));
     TRY(check(api_, host_.configure(set.metrics), "cuptiProfilerHostConfigAddMetrics"));
@@ -301,7 +315,8 @@ class DeviceSampler final : public Sampler {
     // up for ever.
     for (int round = 0; round < 64; ++round) {
       auto more = TRY(decode(to));
-      if (more != CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL) break;
+      if (more != CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL)
+        break;
     }
     return {};
   }
@@ -312,7 +327,8 @@ class DeviceSampler final : public Sampler {
     TRY(check(api_, api_.cuptiPmSamplingStop(&params), "cuptiPmSamplingStop"));
     for (int round = 0; round < 100000; ++round) {
       auto more = TRY(decode(to));
-      if (more == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS) break;
+      if (more == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS)
+        break;
     }
     return {};
   }
@@ -338,7 +354,8 @@ class DeviceSampler final : public Sampler {
       room_ = std::min(lately_, kMostRoom);
       too_large_ = 0;
     }
-    if (too_large_ == 0) lately_ = 0;
+    if (too_large_ == 0)
+      lately_ = 0;
   }
 
   // CUPTI initializes an image for the number of samples that its size was last asked for, and
@@ -388,8 +405,8 @@ class DeviceSampler final : public Sampler {
     RANGESCOPE_PARAMS(info, CUpti_PmSampling_GetCounterDataInfo_Params);
     info.pCounterDataImage = image_.data();
     info.counterDataImageSize = image_.size();
-    TRY(check(api_, api_.cuptiPmSamplingGetCounterDataInfo(&info),
-              "cuptiPmSamplingGetCounterDataInfo"));
+    TRY(check(
+        api_, api_.cuptiPmSamplingGetCounterDataInfo(&info), "cuptiPmSamplingGetCounterDataInfo"));
     evaluate(info.numCompletedSamples, to);
     if (info.numCompletedSamples > 0) {
       TRY(check(api_, clear(), "cuptiPmSamplingCounterDataImageInitialize"));
@@ -405,10 +422,12 @@ class DeviceSampler final : public Sampler {
       sample.pCounterDataImage = image_.data();
       sample.counterDataImageSize = image_.size();
       sample.sampleIndex = i;
-      if (api_.cuptiPmSamplingCounterDataGetSampleInfo(&sample) != CUPTI_SUCCESS) continue;
+      if (api_.cuptiPmSamplingCounterDataGetSampleInfo(&sample) != CUPTI_SUCCESS)
+        continue;
       // The first one begins when the device was last sampled, by whomever. Behind a full image
       // come empty ones.
-      if (!std::exchange(begun_, true) || sample.endTimestamp <= sample.startTimestamp) continue;
+      if (!std::exchange(begun_, true) || sample.endTimestamp <= sample.startTimestamp)
+        continue;
       RANGESCOPE_PARAMS(values, CUpti_Profiler_Host_EvaluateToGpuValues_Params);
       values.pHostObject = host_.object();
       values.pCounterDataImage = image_.data();
@@ -417,10 +436,13 @@ class DeviceSampler final : public Sampler {
       values.ppMetricNames = host_.names().data();
       values.numMetrics = host_.names().size();
       values.pMetricValues = values_.data();
-      if (api_.cuptiProfilerHostEvaluateToGpuValues(&values) != CUPTI_SUCCESS) continue;
+      if (api_.cuptiProfilerHostEvaluateToGpuValues(&values) != CUPTI_SUCCESS)
+        continue;
       to.add(static_cast<std::int64_t>(sample.startTimestamp),
-             static_cast<std::int64_t>(sample.endTimestamp), values_.data());
-      if (spent_.samples++ == 0) spent_.first_ns = static_cast<std::int64_t>(sample.startTimestamp);
+             static_cast<std::int64_t>(sample.endTimestamp),
+             values_.data());
+      if (spent_.samples++ == 0)
+        spent_.first_ns = static_cast<std::int64_t>(sample.startTimestamp);
       spent_.last_ns = static_cast<std::int64_t>(sample.endTimestamp);
     }
   }
@@ -450,7 +472,8 @@ class Loaded final : public Cupti {
 
   [[nodiscard]] Result<std::vector<std::string>> chips() const override {
     RANGESCOPE_PARAMS(params, CUpti_Profiler_Host_GetSupportedChips_Params);
-    TRY(check(api_, api_.cuptiProfilerHostGetSupportedChips(&params),
+    TRY(check(api_,
+              api_.cuptiProfilerHostGetSupportedChips(&params),
               "cuptiProfilerHostGetSupportedChips"));
     return std::vector<std::string>(params.ppChipNames, params.ppChipNames + params.numChips);
   }
@@ -462,8 +485,8 @@ class Loaded final : public Cupti {
 
   [[nodiscard]] Result<std::vector<Device>> devices() override {
     if (driver_.call("cuInit", 0u) != 0)
-      return base::fail(Code::kToolMissing, "no NVIDIA driver answers on this machine",
-                        "libcuda.so.1");
+      return base::fail(
+          Code::kToolMissing, "no NVIDIA driver answers on this machine", "libcuda.so.1");
     RANGESCOPE_PARAMS(initialize, CUpti_Profiler_Initialize_Params);
     TRY(check(api_, api_.cuptiProfilerInitialize(&initialize), "cuptiProfilerInitialize"));
     int count = 0;
@@ -474,7 +497,8 @@ class Loaded final : public Cupti {
       int handle = 0;
       std::array<char, 96> text{};
       unsigned char uuid[16] = {};
-      if (driver_.call("cuDeviceGet", &handle, i) != 0) continue;
+      if (driver_.call("cuDeviceGet", &handle, i) != 0)
+        continue;
       if (driver_.call("cuDeviceGetName", text.data(), static_cast<int>(text.size()) - 1, handle) ==
           0)
         device.name = text.data();
@@ -485,13 +509,15 @@ class Loaded final : public Cupti {
       if (api_.cuptiDeviceGetChipName(&chip) == CUPTI_SUCCESS && chip.pChipName != nullptr)
         device.chip = chip.pChipName;
       Bytes available = availability(i);
-      if (!available.empty()) available_[device.chip] = std::move(available);
+      if (!available.empty())
+        available_[device.chip] = std::move(available);
       out.push_back(std::move(device));
     }
     return out;
   }
 
-  [[nodiscard]] Result<std::unique_ptr<Sampler>> start(const Device& device, const CounterSet& set,
+  [[nodiscard]] Result<std::unique_ptr<Sampler>> start(const Device& device,
+                                                       const CounterSet& set,
                                                        std::int64_t interval_ns) override {
     auto sampler = std::make_unique<DeviceSampler>(api_, interval_ns);
     TRY(sampler->begin(device.ordinal, device.chip, availability_of(device.chip), set));
@@ -506,10 +532,12 @@ class Loaded final : public Cupti {
   [[nodiscard]] Bytes availability(int device) const {
     RANGESCOPE_PARAMS(params, CUpti_PmSampling_GetCounterAvailability_Params);
     params.deviceIndex = static_cast<std::size_t>(device);
-    if (api_.cuptiPmSamplingGetCounterAvailability(&params) != CUPTI_SUCCESS) return {};
+    if (api_.cuptiPmSamplingGetCounterAvailability(&params) != CUPTI_SUCCESS)
+      return {};
     Bytes image(params.counterAvailabilityImageSize);
     params.pCounterAvailabilityImage = image.data();
-    if (api_.cuptiPmSamplingGetCounterAvailability(&params) != CUPTI_SUCCESS) return {};
+    if (api_.cuptiPmSamplingGetCounterAvailability(&params) != CUPTI_SUCCESS)
+      return {};
     return image;
   }
 
@@ -521,12 +549,15 @@ class Loaded final : public Cupti {
 Result<void> fill(Api& api) {
   const auto missing = [&](const char* name) {
     return base::fail(
-        Code::kToolMissing, std::string("CUPTI has no ") + name, api.path,
+        Code::kToolMissing,
+        std::string("CUPTI has no ") + name,
+        api.path,
         "Install CUDA 12.6 or newer, or set RANGESCOPE_CUPTI to the path of its libcupti.so.");
   };
 #define RANGESCOPE_LOAD(name)                                                   \
   api.name = reinterpret_cast<decltype(api.name)>(::dlsym(api.library, #name)); \
-  if (api.name == nullptr) return missing(#name);
+  if (api.name == nullptr)                                                      \
+    return missing(#name);
   RANGESCOPE_SAMPLE_CUPTI(RANGESCOPE_LOAD)
 #undef RANGESCOPE_LOAD
   return {};
@@ -541,7 +572,8 @@ Result<std::unique_ptr<Cupti>> open_cupti() {
   Api api;
   const auto open = [&](const char* path) {
     api.library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (api.library == nullptr) return false;
+    if (api.library == nullptr)
+      return false;
     const link_map* map = nullptr;
     const bool told = ::dlinfo(api.library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr &&
                       map->l_name[0] != '\0';
@@ -553,7 +585,9 @@ Result<std::unique_ptr<Cupti>> open_cupti() {
       asked != nullptr && *asked != '\0' ? open(asked) : wire::find_cupti(cuda / 1000, open);
   if (!found)
     return base::fail(
-        Code::kToolMissing, "CUPTI was not found", asked != nullptr ? asked : "libcupti.so.13",
+        Code::kToolMissing,
+        "CUPTI was not found",
+        asked != nullptr ? asked : "libcupti.so.13",
         "Install the CUDA toolkit's CUPTI, or set RANGESCOPE_CUPTI to the library's path.");
   TRY(fill(api));
   (void)api.cuptiGetVersion(&api.version);

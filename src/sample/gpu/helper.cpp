@@ -47,7 +47,8 @@ class Aside {
   }
   Aside& operator=(Aside&&) = delete;
   ~Aside() {
-    if (file_ < 0) return;
+    if (file_ < 0)
+      return;
     ::unlink(path_.c_str());
     ::close(file_);
   }
@@ -58,7 +59,8 @@ class Aside {
     return file_ >= 0 && ::fcntl(file_, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
   }
   void say(bool stepped_aside) const {
-    if (file_ >= 0) (void)!::pwrite(file_, stepped_aside ? "1" : "0", 1, 0);
+    if (file_ >= 0)
+      (void)!::pwrite(file_, stepped_aside ? "1" : "0", 1, 0);
   }
 
  private:
@@ -77,9 +79,15 @@ void say(const std::string& line) {
 }
 
 void begin(Cupti& cupti, const Device& device, const Options& options, std::vector<Sampled>& out) {
-  Description description{"CUPTI PM sampling", "gpu",       device.ordinal,
-                          device.uuid,         device.name, device.chip,
-                          options.interval_ns, {},          {}};
+  Description description{"CUPTI PM sampling",
+                          "gpu",
+                          device.ordinal,
+                          device.uuid,
+                          device.name,
+                          device.chip,
+                          options.interval_ns,
+                          {},
+                          {}};
   const auto set = cupti.choose(device.chip, options.wanted);
   if (set) {
     description.metrics = set->metrics;
@@ -88,8 +96,10 @@ void begin(Cupti& cupti, const Device& device, const Options& options, std::vect
   }
   auto stream = SampleWriter::create(
       options.folder / ("gpu-" + std::to_string(device.ordinal) + wire::samples::kSuffix),
-      std::move(description), options.most_bytes);
-  if (!stream) return;
+      std::move(description),
+      options.most_bytes);
+  if (!stream)
+    return;
   out.push_back({std::move(*stream), nullptr, &device, set.value_or(CounterSet())});
   Sampled& sampled = out.back();
   const auto unavailable = [&](const base::Error& error) {
@@ -105,8 +115,10 @@ void begin(Cupti& cupti, const Device& device, const Options& options, std::vect
   } else {
     auto sampler = cupti.start(device, *set, options.interval_ns);
     std::string told = "sampling " + device.uuid + " " + base::join(set->metrics, " ");
-    if (!set->left_out.empty()) told += "; left out: " + base::join(set->left_out, " ");
-    if (sampler) say(told);
+    if (!set->left_out.empty())
+      told += "; left out: " + base::join(set->left_out, " ");
+    if (sampler)
+      say(told);
     if (sampler)
       sampled.sampler = std::move(*sampler);
     else
@@ -126,7 +138,8 @@ void tell_cost(const Spent& spent) {
 /// Waits; true when stdin has ended.
 bool ended_within(std::chrono::milliseconds time) {
   pollfd input{STDIN_FILENO, POLLIN, 0};
-  if (::poll(&input, 1, static_cast<int>(time.count())) <= 0) return false;
+  if (::poll(&input, 1, static_cast<int>(time.count())) <= 0)
+    return false;
   char ignored[64];
   const ssize_t got = ::read(STDIN_FILENO, ignored, sizeof ignored);
   return got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN);
@@ -137,7 +150,8 @@ bool ended_within(std::chrono::milliseconds time) {
 bool slurm_tasks_here(unsigned& tasks) {
   unsigned node = 0;
   const char* list = std::getenv("SLURM_STEP_TASKS_PER_NODE");
-  if (list == nullptr || !wire::parse_rank(std::getenv("SLURM_NODEID"), node)) return false;
+  if (list == nullptr || !wire::parse_rank(std::getenv("SLURM_NODEID"), node))
+    return false;
   for (const std::string_view part : base::split(list, ',')) {
     const std::size_t bracket = std::min(part.find("(x"), part.size());
     const std::string count(part.substr(0, bracket));
@@ -147,7 +161,8 @@ bool slurm_tasks_here(unsigned& tasks) {
     unsigned so_many = 0;
     if (!wire::parse_rank(count.c_str(), tasks) || !wire::parse_rank(hosts.c_str(), so_many))
       return false;
-    if (node < so_many) return true;
+    if (node < so_many)
+      return true;
     node -= so_many;
   }
   return false;
@@ -179,18 +194,22 @@ std::pair<std::size_t, std::size_t> own_share(std::size_t devices) {
 }
 
 std::vector<std::string> helper_arguments(const Options& options) {
-  std::vector<std::string> out = {options.folder.string(), std::to_string(options.interval_ns),
+  std::vector<std::string> out = {options.folder.string(),
+                                  std::to_string(options.interval_ns),
                                   std::to_string(options.most_bytes)};
-  for (const Wanted& any : options.wanted) out.push_back(base::join(any, "|"));
+  for (const Wanted& any : options.wanted)
+    out.push_back(base::join(any, "|"));
   return out;
 }
 
 int run_helper(const std::vector<std::string>& arguments) {
   // A terminal's Ctrl-C is for the program: what it does on its way out is sampled too.
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(signal, SIG_IGN);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE})
+    ::signal(signal, SIG_IGN);
   for (const char* variable : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"})
     ::unsetenv(variable);
-  if (arguments.size() < 3) return base::exit_code(Code::kUsage);
+  if (arguments.size() < 3)
+    return base::exit_code(Code::kUsage);
   Options options;
   options.folder = arguments[0];
   options.interval_ns =
@@ -198,7 +217,8 @@ int run_helper(const std::vector<std::string>& arguments) {
   options.most_bytes = static_cast<std::uint64_t>(base::to_int(arguments[2]).value_or(512 << 20));
   for (std::size_t i = 3; i < arguments.size(); ++i) {
     Wanted& any = options.wanted.emplace_back();
-    for (const std::string_view name : base::split(arguments[i], '|')) any.emplace_back(name);
+    for (const std::string_view name : base::split(arguments[i], '|'))
+      any.emplace_back(name);
   }
 
   std::vector<Sampled> sampled;
@@ -206,16 +226,20 @@ int run_helper(const std::vector<std::string>& arguments) {
   std::unique_ptr<Cupti> cupti;
   if (!options.wanted.empty()) {
     auto opened = open_cupti();
-    if (opened) cupti = std::move(*opened);
+    if (opened)
+      cupti = std::move(*opened);
     auto found = cupti ? cupti->devices() : base::Result<std::vector<Device>>{};
     if (found) {
       const auto [first, last] = own_share(found->size());
       devices.assign(found->begin() + static_cast<std::ptrdiff_t>(first),
                      found->begin() + static_cast<std::ptrdiff_t>(last));
     }
-    if (!opened) say("unavailable missing: " + opened.error().what);
-    if (opened && !found) say("unavailable missing: " + found.error().what);
-    for (const Device& device : devices) begin(*cupti, device, options, sampled);
+    if (!opened)
+      say("unavailable missing: " + opened.error().what);
+    if (opened && !found)
+      say("unavailable missing: " + found.error().what);
+    for (const Device& device : devices)
+      begin(*cupti, device, options, sampled);
   }
   const auto nvml = NvmlSampler::start(devices, options.folder, options.most_bytes);
   if (sampled.empty() && !nvml) {
@@ -246,7 +270,8 @@ int run_helper(const std::vector<std::string>& arguments) {
           failed(each, again.error());
         continue;
       }
-      if (!each.sampler) continue;
+      if (!each.sampler)
+        continue;
       const bool ends = last || (steps && asked);
       if (const auto done =
               ends ? each.sampler->stop(each.stream) : each.sampler->poll(each.stream);
@@ -259,14 +284,17 @@ int run_helper(const std::vector<std::string>& arguments) {
         each.sampler.reset();
       }
     }
-    if (steps) aside.say(stepped_aside = asked);
+    if (steps)
+      aside.say(stepped_aside = asked);
     if (now_ns() - flushed > 1'000'000'000) {
-      for (Sampled& each : sampled) each.stream.flush(false);
+      for (Sampled& each : sampled)
+        each.stream.flush(false);
       flushed = now_ns();
     }
   }
   for (Sampled& each : sampled) {
-    if (each.sampler) tell_cost(each.sampler->spent());
+    if (each.sampler)
+      tell_cost(each.sampler->spent());
     each.sampler.reset();
     each.stream.flush(true);
   }
@@ -277,7 +305,8 @@ Beside::Beside(Beside&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)), input_(std::exchange(other.input_, -1)) {}
 
 Beside& Beside::operator=(Beside&& other) noexcept {
-  if (this == &other) return *this;
+  if (this == &other)
+    return *this;
   stop();
   pid_ = std::exchange(other.pid_, -1);
   input_ = std::exchange(other.input_, -1);
@@ -286,7 +315,8 @@ Beside& Beside::operator=(Beside&& other) noexcept {
 
 base::Result<Beside> Beside::start(const Options& options) {
   int input[2], output[2];
-  if (::pipe2(input, O_CLOEXEC) != 0) return base::fail(Code::kIo, "cannot make a pipe");
+  if (::pipe2(input, O_CLOEXEC) != 0)
+    return base::fail(Code::kIo, "cannot make a pipe");
   if (::pipe2(output, O_CLOEXEC) != 0) {
     ::close(input[0]);
     ::close(input[1]);
@@ -294,9 +324,11 @@ base::Result<Beside> Beside::start(const Options& options) {
   }
   const std::string self = base::self_path().string();
   std::vector<std::string> words = {self, kHelperWord};
-  for (std::string& word : helper_arguments(options)) words.push_back(std::move(word));
+  for (std::string& word : helper_arguments(options))
+    words.push_back(std::move(word));
   std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
+  for (std::string& word : words)
+    argv.push_back(word.data());
   argv.push_back(nullptr);
 
   posix_spawn_file_actions_t actions;
@@ -330,15 +362,18 @@ base::Result<Beside> Beside::start(const Options& options) {
       break;
     char text[512];
     const ssize_t got = ::read(output[0], text, sizeof text);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      break;
     answer.append(text, static_cast<std::size_t>(got));
     if (answer.find("ready\n") != std::string::npos ||
         answer.find("nothing\n") != std::string::npos)
       break;
   }
   ::close(output[0]);
-  if (answer.find("ready\n") != std::string::npos) return beside;
+  if (answer.find("ready\n") != std::string::npos)
+    return beside;
   beside.stop();
   const auto line = answer.find("unavailable ");
   return base::fail(Code::kToolMissing,
@@ -348,7 +383,8 @@ base::Result<Beside> Beside::start(const Options& options) {
 }
 
 bool Beside::stop() {
-  if (pid_ < 0) return true;
+  if (pid_ < 0)
+    return true;
   ::close(std::exchange(input_, -1));
   int status = 0;
   for (int tries = 0; tries < 1500;

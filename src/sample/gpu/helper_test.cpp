@@ -10,8 +10,11 @@ namespace {
 using Share = std::pair<std::size_t, std::size_t>;
 
 TEST(SampledDevices, EachLocalRankTakesItsShare) {
-  for (const char* name : {"CUDA_VISIBLE_DEVICES", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-                           "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"})
+  for (const char* name : {"CUDA_VISIBLE_DEVICES",
+                           "LOCAL_RANK",
+                           "LOCAL_WORLD_SIZE",
+                           "OMPI_COMM_WORLD_LOCAL_RANK",
+                           "OMPI_COMM_WORLD_LOCAL_SIZE"})
     ::unsetenv(name);
   EXPECT_EQ(own_share(8), Share(0, 8));  // no launcher
   ::setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
@@ -27,9 +30,12 @@ TEST(SampledDevices, EachLocalRankTakesItsShare) {
 }
 
 TEST(SampledDevices, EachTaskOfSlurmTakesItsShare) {
-  for (const char* name :
-       {"CUDA_VISIBLE_DEVICES", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-        "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_GPUS"})
+  for (const char* name : {"CUDA_VISIBLE_DEVICES",
+                           "LOCAL_RANK",
+                           "LOCAL_WORLD_SIZE",
+                           "OMPI_COMM_WORLD_LOCAL_RANK",
+                           "OMPI_COMM_WORLD_LOCAL_SIZE",
+                           "SLURM_STEP_GPUS"})
     ::unsetenv(name);
   ::setenv("SLURM_LOCALID", "3", 1);
   ::setenv("SLURM_NODEID", "2", 1);

@@ -4,7 +4,9 @@
 namespace rangescope::sample {
 
 base::Result<std::unique_ptr<Cupti>> open_cupti() {
-  return base::fail(base::Code::kToolMissing, "rangescope was built without CUPTI", {},
+  return base::fail(base::Code::kToolMissing,
+                    "rangescope was built without CUPTI",
+                    {},
                     "Install the CUDA toolkit (CUPTI's headers) and build rangescope again.");
 }
 

@@ -19,9 +19,12 @@ struct MemoryInfo {  // nvmlMemory_t
 };
 
 // In the order of kMetrics.
-constexpr std::array<const char*, 7> kMetrics = {"nvml__energy.sum",       "nvml__sm_clock.avg",
-                                                 "nvml__memory_clock.avg", "nvml__temperature.avg",
-                                                 "nvml__throttled.avg",    "nvml__throttle_reasons",
+constexpr std::array<const char*, 7> kMetrics = {"nvml__energy.sum",
+                                                 "nvml__sm_clock.avg",
+                                                 "nvml__memory_clock.avg",
+                                                 "nvml__temperature.avg",
+                                                 "nvml__throttled.avg",
+                                                 "nvml__throttle_reasons",
                                                  "nvml__memory_used.max"};
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr unsigned kSmClock = 1, kMemoryClock = 2;  // nvmlClockType_t
@@ -49,10 +52,12 @@ struct NvmlSampler::Gpu {
   void values(std::array<double, kMetrics.size()>& out) {
     unsigned number = 0;
     out.fill(kNone);
-    if (nvml.call("nvmlDeviceGetClockInfo", handle, kSmClock, &number) == 0) out[1] = number * 1e6;
+    if (nvml.call("nvmlDeviceGetClockInfo", handle, kSmClock, &number) == 0)
+      out[1] = number * 1e6;
     if (nvml.call("nvmlDeviceGetClockInfo", handle, kMemoryClock, &number) == 0)
       out[2] = number * 1e6;
-    if (nvml.call("nvmlDeviceGetTemperature", handle, 0u, &number) == 0) out[3] = number;
+    if (nvml.call("nvmlDeviceGetTemperature", handle, 0u, &number) == 0)
+      out[3] = number;
     unsigned long long reasons = 0;
     if (nvml.call("nvmlDeviceGetCurrentClocksThrottleReasons", handle, &reasons) == 0) {
       out[4] = (reasons & kThrottling) != 0 ? 1 : 0;
@@ -65,7 +70,8 @@ struct NvmlSampler::Gpu {
 
   /// A sample, when the counter has moved (or when it is time, where there is no counter).
   void look(std::int64_t now) {
-    if (begun_ns != 0 && now - begun_ns < kShortest_ns) return;
+    if (begun_ns != 0 && now - begun_ns < kShortest_ns)
+      return;
     const auto energy = joules();
     const std::int64_t at = now_ns();
     if (begun_ns == 0 && energy && !last) {
@@ -74,7 +80,8 @@ struct NvmlSampler::Gpu {
       return;
     }
     const bool moved = energy && last && *energy != *last;
-    if (energy && !moved && (begun_ns == 0 || at - begun_ns < kLongest_ns)) return;
+    if (energy && !moved && (begun_ns == 0 || at - begun_ns < kLongest_ns))
+      return;
     if (begun_ns != 0 && !waiting) {
       if (at - state_ns >= kState_ns) {
         values(state);
@@ -104,7 +111,8 @@ std::unique_ptr<NvmlSampler> NvmlSampler::start(const std::vector<Device>& devic
                                                 const std::filesystem::path& folder,
                                                 std::uint64_t most_bytes) {
   const Library nvml;
-  if (!nvml.loaded() || nvml.call("nvmlInit_v2") != 0) return nullptr;
+  if (!nvml.loaded() || nvml.call("nvmlInit_v2") != 0)
+    return nullptr;
   std::vector<std::pair<Device, Handle>> found;
   for (const Device& device : devices) {
     Handle handle = nullptr;
@@ -115,7 +123,8 @@ std::unique_ptr<NvmlSampler> NvmlSampler::start(const std::vector<Device>& devic
   if (devices.empty() && nvml.call("nvmlDeviceGetCount_v2", &count) == 0) {
     for (unsigned i = 0; i < count; ++i) {
       Handle handle = nullptr;
-      if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &handle) != 0) continue;
+      if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &handle) != 0)
+        continue;
       Device device{static_cast<int>(i), {}, {}, {}};
       device.uuid = nvml.text("nvmlDeviceGetUUID", handle);
       device.name = nvml.text("nvmlDeviceGetName", handle);
@@ -136,10 +145,13 @@ std::unique_ptr<NvmlSampler> NvmlSampler::start(const std::vector<Device>& devic
     description.adds_up[0] = 1;
     auto stream = SampleWriter::create(
         folder / ("nvml-" + std::to_string(device.ordinal) + wire::samples::kSuffix),
-        std::move(description), most_bytes);
-    if (stream) sampler->gpus_.push_back(std::make_unique<Gpu>(nvml, handle, std::move(*stream)));
+        std::move(description),
+        most_bytes);
+    if (stream)
+      sampler->gpus_.push_back(std::make_unique<Gpu>(nvml, handle, std::move(*stream)));
   }
-  if (sampler->gpus_.empty()) return nullptr;
+  if (sampler->gpus_.empty())
+    return nullptr;
   sampler->thread_ = std::thread([self = sampler.get()] { self->run(); });
   return sampler;
 }
@@ -148,19 +160,23 @@ void NvmlSampler::run() {
   std::int64_t flushed = now_ns();
   while (!stop_.load(std::memory_order_relaxed)) {
     const std::int64_t now = now_ns();
-    for (auto& gpu : gpus_) gpu->look(now);
+    for (auto& gpu : gpus_)
+      gpu->look(now);
     if (now - flushed > 2'000'000'000) {
-      for (auto& gpu : gpus_) gpu->stream.flush(false);
+      for (auto& gpu : gpus_)
+        gpu->stream.flush(false);
       flushed = now;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  for (auto& gpu : gpus_) gpu->stream.flush(true);
+  for (auto& gpu : gpus_)
+    gpu->stream.flush(true);
 }
 
 NvmlSampler::~NvmlSampler() {
   stop_.store(true, std::memory_order_relaxed);
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable())
+    thread_.join();
 }
 
 }  // namespace rangescope::sample

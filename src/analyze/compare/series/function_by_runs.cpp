@@ -6,8 +6,11 @@
 
 namespace rangescope::analyze {
 
-std::optional<TwoGroups> function_by_runs(const MatchedRegion& region, const std::string& name,
-                                          FunctionScope scope, std::size_t side, std::string& why) {
+std::optional<TwoGroups> function_by_runs(const MatchedRegion& region,
+                                          const std::string& name,
+                                          FunctionScope scope,
+                                          std::size_t side,
+                                          std::string& why) {
   TwoGroups groups;
   bool is_large = false;
   for (const std::size_t s : {std::size_t{0}, side}) {
@@ -26,7 +29,8 @@ std::optional<TwoGroups> function_by_runs(const MatchedRegion& region, const std
     is_large |= self_ns >= kLeastFunctionShare * all_runs.wall_ns &&
                 self_ns >= kFewestSamples * all_runs.interval_ns;
   }
-  if (is_large) return groups;
+  if (is_large)
+    return groups;
   why = "less than 1 % of the wall time or ten samples on both sides";
   return std::nullopt;
 }

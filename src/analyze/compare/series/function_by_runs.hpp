@@ -16,7 +16,8 @@ namespace rangescope::analyze {
 /// both sides, or where a run lists no more than its largest functions and not this one.
 [[nodiscard]] std::optional<TwoGroups> function_by_runs(const MatchedRegion& region,
                                                         const std::string& name,
-                                                        FunctionScope scope, std::size_t side,
+                                                        FunctionScope scope,
+                                                        std::size_t side,
                                                         std::string& why);
 
 }  // namespace rangescope::analyze

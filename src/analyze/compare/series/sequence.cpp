@@ -37,19 +37,25 @@ bool were_in_sequence(const model::Side& first, const model::Side& other) {
 std::vector<double> shifts_of(const model::Comparison& comparison, std::size_t side) {
   std::vector<double> shifts;
   for (const model::ComparedRegion& region : comparison.regions) {
-    if (!model::is_range(region) || !model::is_innermost(region, comparison)) continue;
-    if (region.values.empty() || region.values.front().unit != "ns") continue;
+    if (!model::is_range(region) || !model::is_innermost(region, comparison))
+      continue;
+    if (region.values.empty() || region.values.front().unit != "ns")
+      continue;
     const auto& ratio = region.values.front().changes[side - 1].ratio;
-    if (ratio && *ratio > 0) shifts.push_back(std::log(*ratio));
+    if (ratio && *ratio > 0)
+      shifts.push_back(std::log(*ratio));
   }
   return shifts;
 }
 
 bool is_alike(const std::vector<double>& shifts) {
-  if (shifts.size() < kFewestRanges) return false;
+  if (shifts.size() < kFewestRanges)
+    return false;
   double mean = 0;
-  for (const double shift : shifts) mean += shift / static_cast<double>(shifts.size());
-  if (std::abs(mean) < kLeastShift) return false;
+  for (const double shift : shifts)
+    mean += shift / static_cast<double>(shifts.size());
+  if (std::abs(mean) < kLeastShift)
+    return false;
   return std::ranges::all_of(shifts, [&](double shift) {
     const double part = shift / mean;
     return part >= kHalf && part <= kTwice;
@@ -60,9 +66,11 @@ bool is_alike(const std::vector<double>& shifts) {
 
 void add_sequence_notes(std::span<const model::Side> sides, model::Comparison& comparison) {
   for (std::size_t side = 1; side < sides.size(); ++side) {
-    if (!were_in_sequence(sides[0], sides[side])) continue;
+    if (!were_in_sequence(sides[0], sides[side]))
+      continue;
     const std::vector<double> shifts = shifts_of(comparison, side);
-    if (!is_alike(shifts)) continue;
+    if (!is_alike(shifts))
+      continue;
     const auto [low, high] = std::ranges::minmax(shifts);
     comparison.notes.push_back(
         fmt::format("all {} ranges of {} moved alike ({:+.1f} to {:+.1f} %), and its runs were "
@@ -70,7 +78,10 @@ void add_sequence_notes(std::span<const model::Side> sides, model::Comparison& c
                     "not in turns: the machine may have changed instead of the program. rangescope "
                     "compare --measure 10 -- "
                     "COMMAND_A :: COMMAND_B runs both in turns",
-                    shifts.size(), sides[side].label, std::expm1(low) * 100, std::expm1(high) * 100,
+                    shifts.size(),
+                    sides[side].label,
+                    std::expm1(low) * 100,
+                    std::expm1(high) * 100,
                     sides[0].label));
   }
 }

@@ -58,7 +58,8 @@ TEST(Sequence, RangesThatAllMovedAlikeAreNoted) {
 
 /// Five runs, sampled each millisecond, in which `encode` takes its own time and `other` half a
 /// second.
-Side functions_of(const std::string& label, const std::vector<double>& encode_ns,
+Side functions_of(const std::string& label,
+                  const std::vector<double>& encode_ns,
                   double small_ns = 1e6) {
   Side side{label, {}};
   for (const double self_ns : encode_ns) {
@@ -79,7 +80,8 @@ Side functions_of(const std::string& label, const std::vector<double>& encode_ns
 const model::ComparedFunction& function(const model::Comparison& comparison,
                                         const std::string& name) {
   for (const auto& function : comparison.regions.front().functions)
-    if (function.name == name) return function;
+    if (function.name == name)
+      return function;
   throw std::runtime_error("no such function");
 }
 
@@ -173,13 +175,15 @@ TEST(FunctionsByRuns, TheProgramsOwnFunctionGrewWithTheLibrariesThatItCalls) {
   EXPECT_EQ(judged->verdict, GateVerdict::kRegressed);
   std::vector<std::string> regressed;
   for (const model::GateCheck& check : judged->checks)
-    if (const auto* function = function_of(*judged, check)) regressed.push_back(function->name);
+    if (const auto* function = function_of(*judged, check))
+      regressed.push_back(function->name);
   EXPECT_EQ(regressed, (std::vector<std::string>{"dedup (quad.py)"}));
 }
 
 TEST(FunctionsByRuns, OwnFunctionsThatASideDoesNotKnowAreNotCompared) {
   Side before = runs_of_program("a", {100e6, 102e6, 101e6, 99e6, 100e6});
-  for (Digest& run : before.runs) run.regions.front().own_functions.reset();
+  for (Digest& run : before.runs)
+    run.regions.front().own_functions.reset();
   const Side after = runs_of_program("b", {380e6, 382e6, 381e6, 379e6, 380e6});
   const auto comparison = compare(std::vector<Side>{before, after});
   ASSERT_TRUE(comparison);

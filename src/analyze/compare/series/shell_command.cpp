@@ -23,10 +23,12 @@ std::optional<std::vector<std::string>> words_of(std::string_view text) {
       continue;
     }
     const bool is_plain = quote == '\'' || kOfTheShell.find(c) == std::string_view::npos;
-    if (!is_plain) return std::nullopt;
+    if (!is_plain)
+      return std::nullopt;
     if (quote == 0 && (c == '\'' || c == '"')) {
       quote = c;
-      if (!in_word) words.emplace_back();
+      if (!in_word)
+        words.emplace_back();
       in_word = true;
       continue;
     }
@@ -34,11 +36,13 @@ std::optional<std::vector<std::string>> words_of(std::string_view text) {
       in_word = false;
       continue;
     }
-    if (!in_word) words.emplace_back();
+    if (!in_word)
+      words.emplace_back();
     in_word = true;
     words.back() += c;
   }
-  if (quote != 0 || words.empty()) return std::nullopt;
+  if (quote != 0 || words.empty())
+    return std::nullopt;
   return words;
 }
 
@@ -46,11 +50,15 @@ std::optional<std::vector<std::string>> words_of(std::string_view text) {
 
 std::vector<std::string> command_without_shell(const std::vector<std::string>& command) {
   constexpr std::array<std::string_view, 5> kShells = {"sh", "bash", "dash", "zsh", "ksh"};
-  if (command.size() != 3 || command[1] != "-c") return command;
-  if (std::ranges::find(kShells, base::file_name(command[0])) == kShells.end()) return command;
+  if (command.size() != 3 || command[1] != "-c")
+    return command;
+  if (std::ranges::find(kShells, base::file_name(command[0])) == kShells.end())
+    return command;
   auto words = words_of(command[2]);
-  if (!words) return command;
-  if (words->front() == "exec") words->erase(words->begin());
+  if (!words)
+    return command;
+  if (words->front() == "exec")
+    words->erase(words->begin());
   return words->empty() ? command : *words;
 }
 

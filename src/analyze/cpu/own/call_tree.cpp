@@ -42,16 +42,19 @@ std::uint32_t CallTree::child(std::uint32_t parent, std::uint32_t frame, bool ow
   std::uint32_t caller = parent;
   for (int left = kDeepestRecursion; left > 0 && caller != kNone;
        --left, caller = nodes_[caller].parent)
-    if (nodes_[caller].frame == frame) return caller;
+    if (nodes_[caller].frame == frame)
+      return caller;
   const auto [entry, is_new] =
       children_.try_emplace({parent, frame}, static_cast<std::uint32_t>(nodes_.size()));
-  if (is_new) nodes_.push_back({parent, frame, own});
+  if (is_new)
+    nodes_.push_back({parent, frame, own});
   return entry->second;
 }
 
 bool CallTree::is_entry_of_library(std::uint32_t number) const {
   const model::CpuFrame& frame = session_.cpu.frames[number];
-  if (frame.kind == model::FrameKind::kPython) return frame.file != 0;
+  if (frame.kind == model::FrameKind::kPython)
+    return frame.file != 0;
   const std::string_view module = base::file_name(session_.strings.view(frame.module));
   const bool has_name = frame.kind == model::FrameKind::kNative && frame.name != 0;
   return has_name && !module.empty() && module.front() != '[' && !is_interpreter_module(module);
@@ -63,14 +66,18 @@ CallTree::RegionNodes CallTree::nodes_of(const OwnTimes& by_stack) const {
   for (const auto& [stack, times] : by_stack) {
     whole_ns += times.total_ns();
     const std::uint32_t node = stack < node_of_stack_.size() ? node_of_stack_[stack] : kNone;
-    if (node != kNone) region.times[node].add(times);
+    if (node != kNone)
+      region.times[node].add(times);
   }
   // What a node calls comes before it. Its caller comes later, even if it is added here.
   for (const auto& [node, times] : region.times) {
-    if (times.total_ns() <= 0) continue;
+    if (times.total_ns() <= 0)
+      continue;
     const std::uint32_t parent = nodes_[node].parent;
-    if (parent != kNone) region.times[parent].add(times);
-    if (times.total_ns() >= kLeastShare * whole_ns) region.children[parent].push_back(node);
+    if (parent != kNone)
+      region.times[parent].add(times);
+    if (times.total_ns() >= kLeastShare * whole_ns)
+      region.children[parent].push_back(node);
   }
   return region;
 }
@@ -85,7 +92,8 @@ std::vector<model::CpuTreeRow> CallTree::rows(const OwnTimes& by_stack) const {
   const auto push_called = [&](std::uint32_t caller, std::uint32_t depth) {
     std::vector<std::uint32_t>& called = region.children[caller];
     std::ranges::stable_sort(called, {}, total_ns);  // the last one is taken first
-    for (const std::uint32_t node : called) pending.push_back({node, depth});
+    for (const std::uint32_t node : called)
+      pending.push_back({node, depth});
   };
   push_called(kNone, 0);
   std::vector<model::CpuTreeRow> rows;
@@ -99,7 +107,8 @@ std::vector<model::CpuTreeRow> CallTree::rows(const OwnTimes& by_stack) const {
     row.chain.push_back(code_place(session_, code_, nodes_[node].frame));
     while (region.children[node].size() == 1) {
       const std::uint32_t called = region.children[node].front();
-      if (total_ns(called) < kSameTime * total_ns(node)) break;
+      if (total_ns(called) < kSameTime * total_ns(node))
+        break;
       row.chain.push_back(code_place(session_, code_, nodes_[called].frame));
       node = called;
     }
@@ -117,13 +126,17 @@ void OwnCode::fill(const OwnTimes& times, model::CpuWork& work) const {
   TimeByFrame cpu_ns_of_own, event_loop_ns_of_own;
   std::unordered_map<std::uint32_t, TimeByFrame> callers;  // of library functions
   for (const auto& [stack, time] : times) {
-    if (stack >= code_.innermost.size() || time.cpu_ns <= 0) continue;
+    if (stack >= code_.innermost.size() || time.cpu_ns <= 0)
+      continue;
     const std::uint32_t own_frame = code_.innermost[stack];
     const std::uint32_t running_frame = session_.cpu.stacks[stack].frame;
-    if (own_frame == kNone) continue;
+    if (own_frame == kNone)
+      continue;
     cpu_ns_of_own[own_frame] += time.cpu_ns;
-    if (code_.is_callback[stack]) event_loop_ns_of_own[own_frame] += time.cpu_ns;
-    if (own_frame != running_frame) callers[running_frame][own_frame] += time.cpu_ns;
+    if (code_.is_callback[stack])
+      event_loop_ns_of_own[own_frame] += time.cpu_ns;
+    if (own_frame != running_frame)
+      callers[running_frame][own_frame] += time.cpu_ns;
   }
   for (const auto& [frame, ns] : cpu_ns_of_own) {
     model::CpuFunction function = function_of(session_, frame);
@@ -139,10 +152,12 @@ void OwnCode::fill(const OwnTimes& times, model::CpuWork& work) const {
     work.own_functions.resize(model::kMostFunctions);
   for (model::CpuFunction& function : work.functions) {
     const auto found = callers.find(function.frame);
-    if (found == callers.end()) continue;
+    if (found == callers.end())
+      continue;
     const auto main_caller =
         std::ranges::max_element(found->second, {}, &TimeByFrame::value_type::second);
-    if (main_caller->second < kMostlyCalledFrom * function.self_ns) continue;
+    if (main_caller->second < kMostlyCalledFrom * function.self_ns)
+      continue;
     function.caller = code_place(session_, code_, main_caller->first);
   }
   work.tree = tree_.rows(times);

@@ -71,7 +71,8 @@ class OwnCode {
   void fill(const OwnTimes& times, model::CpuWork& work) const;
   /// Does a thread that waits so have work to do?
   [[nodiscard]] bool delays(const model::CpuWait& wait) const {
-    if (wait.stack == model::kNone) return false;
+    if (wait.stack == model::kNone)
+      return false;
     return !code_.is_idle(wait, session_.cpu.threads[wait.thread]);
   }
   [[nodiscard]] const UserCode& code() const { return code_; }

@@ -16,10 +16,10 @@ using model::Session;
 
 constexpr std::string_view kLibraryFolders[] = {
     "/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "/.cargo/registry/"};
-constexpr std::string_view kSystemFolders[] = {"/usr/",   "/bin/", "/sbin/",  "/lib/",
-                                               "/lib64/", "/opt/", "/rustc/", "/proc/"};
-constexpr std::string_view kInterpreters[] = {"pypy", "node", "ruby", "perl",
-                                              "java", "bash", "dash", "sh"};
+constexpr std::string_view kSystemFolders[] = {
+    "/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/rustc/", "/proc/"};
+constexpr std::string_view kInterpreters[] = {
+    "pypy", "node", "ruby", "perl", "java", "bash", "dash", "sh"};
 
 constexpr std::string_view kCodeOfAnOption = "<string>";  ///< python -c
 constexpr std::string_view kCodeOfInput = "<stdin>";      ///< python -
@@ -28,13 +28,15 @@ constexpr std::string_view kFolderOfMultiprocessing = "/multiprocessing/";
 
 template <class List>
 bool starts_with_any(std::string_view text, const List& prefixes) {
-  return std::any_of(std::begin(prefixes), std::end(prefixes),
-                     [&](std::string_view prefix) { return text.starts_with(prefix); });
+  return std::any_of(std::begin(prefixes), std::end(prefixes), [&](std::string_view prefix) {
+    return text.starts_with(prefix);
+  });
 }
 bool is_of_a_library(std::string_view path) {
   return std::any_of(
-      std::begin(kLibraryFolders), std::end(kLibraryFolders),
-      [&](std::string_view folder) { return path.find(folder) != std::string_view::npos; });
+      std::begin(kLibraryFolders), std::end(kLibraryFolders), [&](std::string_view folder) {
+        return path.find(folder) != std::string_view::npos;
+      });
 }
 
 /// Namespaces of C++'s and Rust's standard libraries and packages of Go's runtime, whose functions
@@ -48,12 +50,14 @@ constexpr std::string_view kStartOfProgram = "_start";
 /// For functions whose file is unknown. Rust names methods of a trait "<TYPE as TRAIT>::NAME":
 /// those of a primitive type are the library's.
 bool is_of_standard_library(std::string_view name) {
-  if (name == kStartOfProgram) return true;
+  if (name == kStartOfProgram)
+    return true;
   if (!name.starts_with('<')) {
     const std::string_view template_or_name = name.substr(0, name.find_first_of("<("));
     const std::size_t result_type_ends =
         template_or_name.rfind(' ');  // "void std::sort<int*>(...)"
-    if (result_type_ends != std::string_view::npos) name.remove_prefix(result_type_ends + 1);
+    if (result_type_ends != std::string_view::npos)
+      name.remove_prefix(result_type_ends + 1);
     return starts_with_any(name, kStandardLibraries);
   }
   const std::string_view type = name.substr(1, name.find(" as ") - 1);
@@ -63,7 +67,8 @@ bool is_of_standard_library(std::string_view name) {
 
 Origin origin_of_python(std::string_view name, std::string_view file) {
   const bool generated = file.starts_with('<') && file != kCodeOfAnOption && file != kCodeOfInput;
-  if (file.empty() || generated || is_of_a_library(file)) return Origin::kElsewhere;
+  if (file.empty() || generated || is_of_a_library(file))
+    return Origin::kElsewhere;
   const bool is_comprehension = name.ends_with("<genexpr>") || name.ends_with("comp>");
   return is_comprehension ? Origin::kPartOfCaller : Origin::kOwn;
 }
@@ -96,7 +101,8 @@ bool program_is_a_text(const Session& session) {
     const bool is_python = frame.kind == model::FrameKind::kPython;
     const bool is_outermost = stack.parent == kNone || !in_python[stack.parent];
     in_python[s] = is_python || !is_outermost;
-    if (!is_python) continue;
+    if (!is_python)
+      continue;
     const std::string_view file = session.strings.view(frame.file);
     if (is_outermost && session.strings.view(frame.name) == kModule)
       is_text[s] = file == kCodeOfAnOption || file == kCodeOfInput;
@@ -109,20 +115,25 @@ bool program_is_a_text(const Session& session) {
 /// In a program of files, code without a file is what the interpreter starts with: a line of a .pth
 /// file.
 void leave_out_code_without_files(const Session& session, std::vector<Origin>& origins) {
-  if (!has_own_python_file(session, origins) || program_is_a_text(session)) return;
+  if (!has_own_python_file(session, origins) || program_is_a_text(session))
+    return;
   for (std::size_t f = 0; f < origins.size(); ++f)
-    if (is_code_without_file(session, session.cpu.frames[f])) origins[f] = Origin::kElsewhere;
+    if (is_code_without_file(session, session.cpu.frames[f]))
+      origins[f] = Origin::kElsewhere;
 }
 
-bool is_own_native(std::string_view module, std::string_view file,
+bool is_own_native(std::string_view module,
+                   std::string_view file,
                    const std::set<std::string_view>& executables) {
   const bool in_executable = executables.contains(module);
   const bool in_own_library = module.starts_with('/') && !module.starts_with("//") &&
                               !starts_with_any(module, kSystemFolders) &&
                               !is_of_a_library(module) &&
                               !base::file_name(module).starts_with("librangescope");
-  if (!in_executable && !in_own_library) return false;
-  if (is_interpreter_module(base::file_name(module))) return false;
+  if (!in_executable && !in_own_library)
+    return false;
+  if (is_interpreter_module(base::file_name(module)))
+    return false;
   return !starts_with_any(file, kSystemFolders) && !is_of_a_library(file);
 }
 
@@ -150,11 +161,16 @@ constexpr IdleFunction kIdlePython[] = {
     {"process.py", "_process_worker"},
 };
 /// Starts of native functions' names.
-constexpr std::string_view kIdleNative[] = {"accept",      "__accept",     "epoll_wait",
-                                            "epoll_pwait", "pthread_join", "__pthread_clockjoin"};
-constexpr std::string_view kIdleInWorkers[] = {
-    "poll",     "__poll",        "ppoll",           "select",
-    "__select", "pthread_cond_", "__pthread_cond_", "___pthread_cond_"};
+constexpr std::string_view kIdleNative[] = {
+    "accept", "__accept", "epoll_wait", "epoll_pwait", "pthread_join", "__pthread_clockjoin"};
+constexpr std::string_view kIdleInWorkers[] = {"poll",
+                                               "__poll",
+                                               "ppoll",
+                                               "select",
+                                               "__select",
+                                               "pthread_cond_",
+                                               "__pthread_cond_",
+                                               "___pthread_cond_"};
 
 std::string_view last_part(std::string_view qualified) {
   const std::size_t dot = qualified.rfind('.');
@@ -174,7 +190,8 @@ Idle idle_in(const Session& session, const CpuFrame& frame) {
   const std::string_view name = session.strings.view(frame.name);
   if (frame.kind == model::FrameKind::kPython)
     return idle_in_python(name, session.strings.view(frame.file));
-  if (starts_with_any(name, kIdleNative)) return Idle::kInAnyThread;
+  if (starts_with_any(name, kIdleNative))
+    return Idle::kInAnyThread;
   return starts_with_any(name, kIdleInWorkers) ? Idle::kInWorkers : Idle::kNo;
 }
 
@@ -199,9 +216,12 @@ std::vector<Origin> origins_of_frames(const Session& session) {
     }
     const bool is_native = frame.kind == model::FrameKind::kNative;
     const bool has_name = frame.name != 0 && name.find("+0x") == std::string_view::npos;
-    if (!is_native || !has_name) continue;
-    if (file.empty() && is_of_standard_library(name)) continue;
-    if (is_own_native(session.strings.view(frame.module), file, executables)) origin = Origin::kOwn;
+    if (!is_native || !has_name)
+      continue;
+    if (file.empty() && is_of_standard_library(name))
+      continue;
+    if (is_own_native(session.strings.view(frame.module), file, executables))
+      origin = Origin::kOwn;
   }
   leave_out_code_without_files(session, origins);
   return origins;
@@ -224,10 +244,15 @@ bool UserCode::is_idle(const model::CpuWait& wait, const model::CpuThread& threa
   return in_stack == Idle::kInAnyThread || (in_stack == Idle::kInWorkers && !is_first_thread);
 }
 
-Origin origin_of_frame(bool is_python, std::string_view name, std::string_view file,
-                       std::string_view module, std::string_view executable) {
-  if (is_python) return origin_of_python(name, file);
-  if (name.empty() || is_of_standard_library(name)) return Origin::kElsewhere;
+Origin origin_of_frame(bool is_python,
+                       std::string_view name,
+                       std::string_view file,
+                       std::string_view module,
+                       std::string_view executable) {
+  if (is_python)
+    return origin_of_python(name, file);
+  if (name.empty() || is_of_standard_library(name))
+    return Origin::kElsewhere;
   return is_own_native(module, file, {executable}) ? Origin::kOwn : Origin::kElsewhere;
 }
 
@@ -262,8 +287,10 @@ UserCode user_code(const Session& session) {
 model::CodePlace code_place(const Session& session, const UserCode& code, std::uint32_t frame) {
   const model::CpuFunction function = function_of(session, frame);
   const bool has_file = function.python || code.origins[frame] != Origin::kElsewhere;
-  if (has_file && !function.file.empty()) return {function.name, function.file, function.line};
-  if (function.module.empty() || function.names_its_module()) return {function.name, "", 0};
+  if (has_file && !function.file.empty())
+    return {function.name, function.file, function.line};
+  if (function.module.empty() || function.names_its_module())
+    return {function.name, "", 0};
   return {function.name + " [" + std::string(base::file_name(function.module)) + "]", "", 0};
 }
 

@@ -40,13 +40,17 @@ struct UserCode {
   [[nodiscard]] bool is_idle(const model::CpuWait& wait, const model::CpuThread& thread) const;
 };
 /// Of a frame that stands alone; `executable` is the file that its process runs.
-[[nodiscard]] Origin origin_of_frame(bool is_python, std::string_view name, std::string_view file,
-                                     std::string_view module, std::string_view executable);
+[[nodiscard]] Origin origin_of_frame(bool is_python,
+                                     std::string_view name,
+                                     std::string_view file,
+                                     std::string_view module,
+                                     std::string_view executable);
 /// O(frames + stacks).
 [[nodiscard]] UserCode user_code(const model::Session& session);
 
 /// Native functions elsewhere are named with their library instead of a file: "read [libc.so.6]".
-[[nodiscard]] model::CodePlace code_place(const model::Session& session, const UserCode& code,
+[[nodiscard]] model::CodePlace code_place(const model::Session& session,
+                                          const UserCode& code,
                                           std::uint32_t frame);
 
 /// By place and kind: those that delay work first, then the longest; at most fifty. Waits for a

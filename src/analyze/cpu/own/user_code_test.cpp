@@ -17,7 +17,9 @@ struct Service : testing::SessionBuilder {
     session.cpu.interval_ns = 1'000'000;
     session.cpu.threads = {{1, 1, 0, model::kNone}, {1, 2, 0, model::kNone}};
   }
-  std::uint32_t stack(std::uint32_t parent, std::string_view name, std::string_view file,
+  std::uint32_t stack(std::uint32_t parent,
+                      std::string_view name,
+                      std::string_view file,
                       std::uint32_t line = 0) {
     model::CpuFrame frame;
     frame.kind = model::FrameKind::kPython;
@@ -192,13 +194,19 @@ TEST(UserCode, StandardLibrariesInAnExecutableAreNotTheProgramsOwn) {
     frame.file = 0;
     return user_code(service.session).innermost[stack] != model::kNone;
   };
-  for (const char* own : {"main", "main.main", "app::run", "void app::sort<int*>(int*)",
+  for (const char* own : {"main",
+                          "main.main",
+                          "app::run",
+                          "void app::sort<int*>(int*)",
                           "<program::Item as core::fmt::Display>::fmt"})
     EXPECT_TRUE(is_own(own)) << own;
-  for (const char* library :
-       {"_start", "runtime.futex.abi0", "internal/poll.(*FD).Read", "std::rt::lang_start",
-        "void std::sort<int*>(int*, int*)", "<u64 as core::ops::Add>::add",
-        "<alloc::vec::Vec<u8> as core::fmt::Write>::write_str"})
+  for (const char* library : {"_start",
+                              "runtime.futex.abi0",
+                              "internal/poll.(*FD).Read",
+                              "std::rt::lang_start",
+                              "void std::sort<int*>(int*, int*)",
+                              "<u64 as core::ops::Add>::add",
+                              "<alloc::vec::Vec<u8> as core::fmt::Write>::write_str"})
     EXPECT_FALSE(is_own(library)) << library;
 }
 
@@ -217,7 +225,8 @@ TEST(CallTree, FoldsEqualTimesRecursionAndWhatIsDeepInALibrary) {
   std::string text;
   for (const model::CpuTreeRow& row : rows) {
     text += std::string(row.depth, ' ');
-    for (const model::CodePlace& place : row.chain) text += place.name + " ";
+    for (const model::CodePlace& place : row.chain)
+      text += place.name + " ";
     text += std::to_string(static_cast<int>(row.cpu_ns)) + "+" +
             std::to_string(static_cast<int>(row.waiting_ns)) + "\n";
   }

@@ -14,7 +14,8 @@ void visit_parts_of_memory(Io& io, List& parts, std::size_t names) {
   for (auto& part : parts) {
     auto use = static_cast<std::uint32_t>(part.use);
     io.index(use, kUses);
-    if constexpr (Io::kReads) part.use = static_cast<model::MemoryUse>(use);
+    if constexpr (Io::kReads)
+      part.use = static_cast<model::MemoryUse>(use);
     io.index(part.owner, names);
     io.flag(part.is_of_time);
     io.near(part.bytes, 0);
@@ -29,7 +30,8 @@ bool visit_presence(Io& io, Optional& optional) {
   io.flag(is_there);
   if constexpr (Io::kReads) {
     optional.reset();
-    if (is_there) optional.emplace();
+    if (is_there)
+      optional.emplace();
   }
   return is_there;
 }
@@ -56,7 +58,8 @@ void visit_device_memory(Io& io, Memory& memory, const D& digest) {
     io.field(memory.growth->steps);
     io.index(memory.growth->owner, names);
   }
-  if (!visit_presence(io, memory.failure)) return;
+  if (!visit_presence(io, memory.failure))
+    return;
   auto& failure = *memory.failure;
   io.near(failure.at_ns, digest.begin_ns);
   io.index(failure.owner, names);
@@ -71,14 +74,17 @@ void visit_memory(Io& io, D& digest, std::size_t regions) {
   if constexpr (Io::kReads) {
     digest.memory.clear();
     digest.memory_of_regions.clear();
-    if (io.at_end()) return;
+    if (io.at_end())
+      return;
   } else {
-    if (digest.memory.empty()) return;
+    if (digest.memory.empty())
+      return;
   }
   constexpr std::size_t kMostAllocators = 1 << 20;
   io.list(digest.memory, kMostAllocators, 24);
   io.check(!digest.memory.empty());
-  for (auto& memory : digest.memory) visit_device_memory(io, memory, digest);
+  for (auto& memory : digest.memory)
+    visit_device_memory(io, memory, digest);
   io.list(digest.memory_of_regions, regions, 5);
   std::uint32_t next = 0;
   for (auto& memory : digest.memory_of_regions) {

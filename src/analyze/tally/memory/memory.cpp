@@ -27,14 +27,16 @@ double to_real(std::int64_t value) {
 }
 
 std::optional<double> optional_real(std::int64_t value) {
-  if (value == kUnknown) return std::nullopt;
+  if (value == kUnknown)
+    return std::nullopt;
   return to_real(value);
 }
 
 std::vector<PartOfMemory> largest_parts(const std::vector<MemoryPart>& parts, const NameOf& name) {
   std::vector<PartOfMemory> kept;
   for (const MemoryPart& part : parts) {
-    if (kept.size() == kMostMemoryParts) break;
+    if (kept.size() == kMostMemoryParts)
+      break;
     kept.push_back(
         {part.use, name(part.owner), part.is_of_time, to_integer(part.bytes), part.blocks});
   }
@@ -60,7 +62,8 @@ MemoryOfDevice memory_of(const DeviceMemory& from, std::int64_t begin_ns, const 
   out.parts = largest_parts(from.parts, name);
   if (from.growth)
     out.growth = {from.growth->bytes_per_step, from.growth->steps, name(from.growth->owner)};
-  if (!from.failure) return out;
+  if (!from.failure)
+    return out;
   const model::MemoryFailure& failure = *from.failure;
   out.failure = {plus(begin_ns, to_integer(failure.at_ns)),
                  name(failure.owner),
@@ -96,7 +99,8 @@ class MemoryReporter {
     out.parts = parts(from.parts);
     if (from.growth)
       out.growth = {from.growth->bytes_per_step, from.growth->steps, text(from.growth->owner)};
-    if (!from.failure) return out;
+    if (!from.failure)
+      return out;
     const FailureOfMemory& failure = *from.failure;
     out.failure = {time(failure.at_ns, from.process),
                    text(failure.owner),
@@ -140,15 +144,19 @@ void MemoryOfRegion::add(const MemoryOfRegion& other) {
   held_bytes = std::max(held_bytes, other.held_bytes);
 }
 
-void tally_memory(const model::Report& report, std::size_t regions, const NameOf& name,
+void tally_memory(const model::Report& report,
+                  std::size_t regions,
+                  const NameOf& name,
                   Digest& digest) {
   for (const DeviceMemory& memory : report.memory)
     digest.memory.push_back(memory_of(memory, digest.begin_ns, name));
   for (std::size_t region = 0; region < regions; ++region) {
     const auto& memory = report.regions[region].memory;
     const bool has_some = memory && (memory->allocations > 0 || memory->peak_bytes > 0);
-    if (!has_some) continue;
-    digest.memory_of_regions.push_back({static_cast<std::uint32_t>(region), memory->allocations,
+    if (!has_some)
+      continue;
+    digest.memory_of_regions.push_back({static_cast<std::uint32_t>(region),
+                                        memory->allocations,
                                         to_integer(memory->allocated_bytes),
                                         to_integer(memory->peak_bytes),
                                         to_integer(memory->held_bytes)});
@@ -157,23 +165,30 @@ void tally_memory(const model::Report& report, std::size_t regions, const NameOf
 
 void renumber_memory(Digest& digest, const Places& places) {
   const auto move = [](const std::vector<std::uint32_t>& to, std::uint32_t& number) {
-    if (!to.empty()) number = to[number];
+    if (!to.empty())
+      number = to[number];
   };
   for (MemoryOfDevice& memory : digest.memory) {
     move(places.processes, memory.process);
     move(places.names, memory.allocator);
     move(places.names, memory.sizes);
-    for (PartOfMemory& part : memory.uses) move(places.names, part.owner);
-    for (PartOfMemory& part : memory.parts) move(places.names, part.owner);
-    if (memory.growth) move(places.names, memory.growth->owner);
-    if (memory.failure) move(places.names, memory.failure->owner);
+    for (PartOfMemory& part : memory.uses)
+      move(places.names, part.owner);
+    for (PartOfMemory& part : memory.parts)
+      move(places.names, part.owner);
+    if (memory.growth)
+      move(places.names, memory.growth->owner);
+    if (memory.failure)
+      move(places.names, memory.failure->owner);
   }
-  for (MemoryOfRegion& memory : digest.memory_of_regions) move(places.regions, memory.region);
+  for (MemoryOfRegion& memory : digest.memory_of_regions)
+    move(places.regions, memory.region);
 }
 
 void add_memory_of_regions(const std::vector<MemoryOfRegion>& from,
                            std::vector<MemoryOfRegion>& into) {
-  if (from.empty()) return;
+  if (from.empty())
+    return;
   const auto added = into.insert(into.end(), from.begin(), from.end());
   const auto is_before = [](const MemoryOfRegion& a, const MemoryOfRegion& b) {
     return a.region < b.region;
@@ -183,20 +198,26 @@ void add_memory_of_regions(const std::vector<MemoryOfRegion>& from,
   std::vector<MemoryOfRegion> sums;
   for (const MemoryOfRegion& memory : into) {
     const bool is_same = !sums.empty() && sums.back().region == memory.region;
-    if (is_same) sums.back().add(memory);
-    if (!is_same) sums.push_back(memory);
+    if (is_same)
+      sums.back().add(memory);
+    if (!is_same)
+      sums.push_back(memory);
   }
   into = std::move(sums);
 }
 
-void report_memory(const Digest& digest, const std::vector<std::uint32_t>& region_of,
-                   const model::Session& session, model::Report& report) {
-  if (digest.memory.empty()) return;
+void report_memory(const Digest& digest,
+                   const std::vector<std::uint32_t>& region_of,
+                   const model::Session& session,
+                   model::Report& report) {
+  if (digest.memory.empty())
+    return;
   const MemoryReporter reporter(digest, session);
   for (const MemoryOfDevice& memory : digest.memory)
     report.memory.push_back(reporter.memory(memory));
   // As of a recording: a region without allocations has none, which is known.
-  for (model::Region& region : report.regions) region.memory.emplace();
+  for (model::Region& region : report.regions)
+    region.memory.emplace();
   for (const MemoryOfRegion& from : digest.memory_of_regions) {
     model::RegionMemory& memory = *report.regions[region_of[from.region]].memory;
     memory.allocations = from.allocations;

@@ -66,8 +66,10 @@ struct MemoryOfRegion {
 };
 
 /// Of a rank's report, whose first `regions` are those of the digest.
-void tally_memory(const model::Report& report, std::size_t regions,
-                  const std::function<std::uint32_t(std::string_view)>& name, Digest& digest);
+void tally_memory(const model::Report& report,
+                  std::size_t regions,
+                  const std::function<std::uint32_t(std::string_view)>& name,
+                  Digest& digest);
 
 /// renumber() of memory.
 void renumber_memory(Digest& digest, const Places& places);
@@ -78,7 +80,9 @@ void add_memory_of_regions(const std::vector<MemoryOfRegion>& from,
 
 /// Fills Report::memory and Region::memory, behind its processes and regions. `region_of`: of each
 /// of the digest's regions that of the report.
-void report_memory(const Digest& digest, const std::vector<std::uint32_t>& region_of,
-                   const model::Session& session, model::Report& report);
+void report_memory(const Digest& digest,
+                   const std::vector<std::uint32_t>& region_of,
+                   const model::Session& session,
+                   model::Report& report);
 
 }  // namespace rangescope::analyze::tally

@@ -27,7 +27,8 @@ double share_of_peak(const DeviceMemory& memory, double bytes) {
 
 double bytes_of(const DeviceMemory& memory, MemoryUse use) {
   for (const MemoryPart& part : memory.uses)
-    if (part.use == use) return part.bytes;
+    if (part.use == use)
+      return part.bytes;
   return 0;
 }
 
@@ -35,10 +36,13 @@ double bytes_of(const DeviceMemory& memory, MemoryUse use) {
 std::string gpu_text(const Case& known, const DeviceMemory& memory) {
   std::string text = fmt::format("GPU {}", memory.device);
   const auto& processes = known.report().processes;
-  if (processes.size() < 2 || memory.process >= processes.size()) return text;
+  if (processes.size() < 2 || memory.process >= processes.size())
+    return text;
   const model::ReportProcess& process = processes[memory.process];
-  if (process.rank) return text + fmt::format(" of rank {}", *process.rank);
-  if (process.pid == 0) return text;  // of a snapshot: unknown
+  if (process.rank)
+    return text + fmt::format(" of rank {}", *process.rank);
+  if (process.pid == 0)
+    return text;  // of a snapshot: unknown
   return text + fmt::format(" of process {}", process.pid);
 }
 
@@ -48,7 +52,8 @@ std::string uses_text(const DeviceMemory& memory) {
   std::vector<std::string> texts;
   for (const MemoryPart& use : memory.uses) {
     const double share = share_of_peak(memory, use.bytes);
-    if (share < kUseOfPeak || texts.size() == kMostUses) break;
+    if (share < kUseOfPeak || texts.size() == kMostUses)
+      break;
     texts.push_back(fmt::format("{} {}", share_text(share), model::memory_use_name(use.use)));
   }
   return base::join(texts, ", ");
@@ -59,11 +64,16 @@ std::string uses_text(const DeviceMemory& memory) {
 std::string owner_text(const DeviceMemory& memory) {
   const auto has_owner = [](const MemoryPart& part) { return !part.owner.empty(); };
   const auto largest = std::ranges::find_if(memory.parts, has_owner);
-  if (largest == memory.parts.end()) return {};
-  if (share_of_peak(memory, largest->bytes) < kUseOfPeak) return {};
+  if (largest == memory.parts.end())
+    return {};
+  if (share_of_peak(memory, largest->bytes) < kUseOfPeak)
+    return {};
   const std::string owner = base::elide(base::printable(largest->owner), 80);
   const std::string_view of = largest->is_of_time ? "allocated" : "of";
-  return fmt::format("largest part: {} {} {}, {}", model::memory_use_name(largest->use), of, owner,
+  return fmt::format("largest part: {} {} {}, {}",
+                     model::memory_use_name(largest->use),
+                     of,
+                     owner,
                      format_bytes(largest->bytes));
 }
 
@@ -77,21 +87,28 @@ void add_evidence(const DeviceMemory& memory, model::Verdict& verdict) {
   verdict.evidence["peak_bytes"] = memory.peak_bytes;
   for (const auto& [name, use] : kShares)
     verdict.evidence[name] = share_of_peak(memory, bytes_of(memory, use));
-  if (!memory.peak_reserved_bytes) return;
+  if (!memory.peak_reserved_bytes)
+    return;
   const double unused_bytes = *memory.peak_reserved_bytes - memory.peak_bytes;
   verdict.evidence["unused_reserved_bytes"] = std::max(0.0, unused_bytes);
 }
 
 void find_out_of_memory(const Case& known, const DeviceMemory& memory, Verdicts& out) {
-  if (!memory.failure) return;
+  if (!memory.failure)
+    return;
   const model::MemoryFailure& failure = *memory.failure;
   const std::string asked = format_bytes(failure.asked_bytes);
   const std::string in_use = format_bytes(failure.in_use_bytes);
   std::string text = fmt::format("out of memory on {}: it asked for {}, {} were in use",
-                                 gpu_text(known, memory), asked, in_use);
-  if (const std::string uses = uses_text(memory); !uses.empty()) text += ": " + uses;
-  if (const std::string owner = owner_text(memory); !owner.empty()) text += "; " + owner;
-  if (failure.count > 1) text += fmt::format("; {} times", failure.count);
+                                 gpu_text(known, memory),
+                                 asked,
+                                 in_use);
+  if (const std::string uses = uses_text(memory); !uses.empty())
+    text += ": " + uses;
+  if (const std::string owner = owner_text(memory); !owner.empty())
+    text += "; " + owner;
+  if (failure.count > 1)
+    text += fmt::format("; {} times", failure.count);
   model::Verdict verdict = known.about_run("out_of_memory", std::move(text), std::nullopt);
   verdict.severity = model::Weight::kError;
   verdict.path = failure.owner;
@@ -106,11 +123,14 @@ void find_out_of_memory(const Case& known, const DeviceMemory& memory, Verdicts&
 }
 
 void find_growth(const Case& known, const DeviceMemory& memory, Verdicts& out) {
-  if (!memory.growth) return;
+  if (!memory.growth)
+    return;
   const model::MemoryGrowth& growth = *memory.growth;
   const std::string bytes_a_step = format_bytes(growth.bytes_per_step);
   std::string text = fmt::format("memory of {} grows by {} a step, over {} steps",
-                                 gpu_text(known, memory), bytes_a_step, growth.steps);
+                                 gpu_text(known, memory),
+                                 bytes_a_step,
+                                 growth.steps);
   model::Verdict verdict = known.about_run("memory_grows", std::move(text), std::nullopt);
   verdict.severity = model::Weight::kWarning;
   verdict.path = growth.owner;
@@ -120,16 +140,20 @@ void find_growth(const Case& known, const DeviceMemory& memory, Verdicts& out) {
 }
 
 void find_fragmentation(const Case& known, const DeviceMemory& memory, Verdicts& out) {
-  if (!memory.peak_reserved_bytes || memory.failure) return;
+  if (!memory.peak_reserved_bytes || memory.failure)
+    return;
   const double lost_bytes = *memory.peak_reserved_bytes - memory.peak_bytes;
   const double least_bytes =
       std::max(kFragmentedBytes, kFragmentedShare * *memory.peak_reserved_bytes);
-  if (lost_bytes < least_bytes) return;
+  if (lost_bytes < least_bytes)
+    return;
   const std::string lost = format_bytes(lost_bytes),
                     held = format_bytes(*memory.peak_reserved_bytes);
   std::string text =
-      fmt::format("{} of the {} that the allocator of {} holds are in no block at the peak", lost,
-                  held, gpu_text(known, memory));
+      fmt::format("{} of the {} that the allocator of {} holds are in no block at the peak",
+                  lost,
+                  held,
+                  gpu_text(known, memory));
   model::Verdict verdict = known.about_run("fragmentation", std::move(text), std::nullopt);
   verdict.severity = model::Weight::kWarning;
   verdict.evidence["unused_reserved_bytes"] = lost_bytes;
@@ -138,11 +162,14 @@ void find_fragmentation(const Case& known, const DeviceMemory& memory, Verdicts&
 }
 
 void find_peak(const Case& known, const DeviceMemory& memory, Verdicts& out) {
-  if (memory.failure || !(memory.peak_bytes > 0)) return;
+  if (memory.failure || !(memory.peak_bytes > 0))
+    return;
   const std::string peak = format_bytes(memory.peak_bytes);
   std::string text = fmt::format("peak memory of {} {}", gpu_text(known, memory), peak);
-  if (const std::string uses = uses_text(memory); !uses.empty()) text += ": " + uses;
-  if (const std::string owner = owner_text(memory); !owner.empty()) text += "; " + owner;
+  if (const std::string uses = uses_text(memory); !uses.empty())
+    text += ": " + uses;
+  if (const std::string owner = owner_text(memory); !owner.empty())
+    text += "; " + owner;
   const double activations = bytes_of(memory, MemoryUse::kActivations);
   if (share_of_peak(memory, activations) >= kCheckpointShare)
     text += fmt::format("; recomputing activations frees up to {}", format_bytes(activations));
@@ -156,8 +183,10 @@ void find_peak(const Case& known, const DeviceMemory& memory, Verdicts& out) {
 
 void find_memory(const Case& known, Verdicts& out) {
   const auto& devices = known.report().memory;
-  for (const DeviceMemory& memory : devices) find_out_of_memory(known, memory, out);
-  if (devices.empty()) return;
+  for (const DeviceMemory& memory : devices)
+    find_out_of_memory(known, memory, out);
+  if (devices.empty())
+    return;
   const auto fullest = std::ranges::max_element(devices, {}, &DeviceMemory::peak_bytes);
   find_growth(known, *fullest, out);
   find_fragmentation(known, *fullest, out);

@@ -35,7 +35,8 @@ constexpr double kHoldsOthersUp = 1.5;
 /// How surely such a wait is the cause and not the consequence of what another thread, process or
 /// machine does.
 double weight_of(const CpuWaitRow& wait) {
-  if (wait.holds_up.known()) return kHoldsOthersUp;
+  if (wait.holds_up.known())
+    return kHoldsOthersUp;
   switch (wait.kind) {
     case WaitKind::kSleep: return 1;
     case WaitKind::kLock:
@@ -52,7 +53,8 @@ bool keeps_from_running(const model::CpuPart& part) {
 double wanted_ns(const CpuWork& cpu) {
   double wanted = cpu.cpu_ns();
   for (const model::CpuPart& part : cpu.parts)
-    if (keeps_from_running(part)) wanted += part.ns;
+    if (keeps_from_running(part))
+      wanted += part.ns;
   return wanted;
 }
 
@@ -75,20 +77,24 @@ bool blocks_event_loop(const model::CpuFunction& function) {
 /// ", 31 % of it in memcmp": the library function that it spends most in; "" without a large one.
 std::string hottest_callee_text(const CpuWork& cpu, const model::CpuFunction& function) {
   const auto hottest = std::ranges::max_element(cpu.functions, {}, &model::CpuFunction::self_ns);
-  if (hottest == cpu.functions.end() || hottest->frame == function.frame) return {};
+  if (hottest == cpu.functions.end() || hottest->frame == function.frame)
+    return {};
   const bool is_called_by_it = hottest->caller == function.place();
   const bool has_name = !hottest->names_its_module();
-  if (!is_called_by_it || !has_name) return {};
-  if (hottest->self_ns < kHottestCallee * function.self_ns) return {};
-  return fmt::format(", {} of it in {}", share_text(hottest->self_ns / function.self_ns),
-                     hottest->name);
+  if (!is_called_by_it || !has_name)
+    return {};
+  if (hottest->self_ns < kHottestCallee * function.self_ns)
+    return {};
+  return fmt::format(
+      ", {} of it in {}", share_text(hottest->self_ns / function.self_ns), hottest->name);
 }
 
 std::string cpu_text(const CpuWork& cpu, const model::CpuFunction& function) {
   const double all_cpu_ns = cpu.cpu_ns();
-  std::string text =
-      fmt::format("{} of the CPU time ({} of {})", share_text(function.self_ns / all_cpu_ns),
-                  format_ns(function.self_ns), format_ns(all_cpu_ns));
+  std::string text = fmt::format("{} of the CPU time ({} of {})",
+                                 share_text(function.self_ns / all_cpu_ns),
+                                 format_ns(function.self_ns),
+                                 format_ns(all_cpu_ns));
   text += hottest_callee_text(cpu, function);
   if (blocks_event_loop(function))
     text += "; blocks the event loop for " + format_ns(function.event_loop_ns) + " in all";
@@ -103,20 +109,25 @@ constexpr std::pair<WaitKind, std::string_view> kAwaitedByKind[] = {
 /// "sleeps", "waits for I/O", or with a time "sleeps 3 s", "waits 3 s for I/O".
 std::string waiting_text(WaitKind wait, const std::string& time = {}) {
   std::string text = wait == WaitKind::kSleep ? "sleeps" : "waits";
-  if (!time.empty()) text += " " + time;
+  if (!time.empty())
+    text += " " + time;
   for (const auto& [kind, awaited] : kAwaitedByKind)
-    if (kind == wait) text += awaited;
+    if (kind == wait)
+      text += awaited;
   return text;
 }
 
 std::string wait_text(const CpuWaitRow& wait) {
   std::string text = waiting_text(wait.kind, format_ns(wait.total_ns));
-  if (wait.count > 1) text += fmt::format(" ({} times)", base::format_count(wait.count));
-  if (wait.event_loop) text += " in the event loop's thread";
+  if (wait.count > 1)
+    text += fmt::format(" ({} times)", base::format_count(wait.count));
+  if (wait.event_loop)
+    text += " in the event loop's thread";
   if (wait.meanwhile.known())
     text += fmt::format(", held by a thread that runs {}", place_text(wait.meanwhile));
   if (wait.holder_waits.known())
-    text += fmt::format(", held by a thread that {} in {}", waiting_text(wait.holder_waits_for),
+    text += fmt::format(", held by a thread that {} in {}",
+                        waiting_text(wait.holder_waits_for),
                         place_text(wait.holder_waits));
   if (wait.holds_up.known())
     text += fmt::format(" while it holds a lock that {} waits for", place_text(wait.holds_up));
@@ -132,8 +143,10 @@ const CpuWaitRow* worst_wait(const model::Report& report) {
   const CpuWaitRow* worst = nullptr;
   const auto cost = [](const CpuWaitRow& wait) { return wait.blocked_ns * weight_of(wait); };
   for (const CpuWaitRow& wait : report.waits) {
-    if (!delays_own_code(wait)) continue;
-    if (worst == nullptr || cost(wait) > cost(*worst)) worst = &wait;
+    if (!delays_own_code(wait))
+      continue;
+    if (worst == nullptr || cost(wait) > cost(*worst))
+      worst = &wait;
   }
   return worst;
 }
@@ -142,15 +155,18 @@ const CpuWaitRow* worst_wait(const model::Report& report) {
 /// empty. A program that ends by itself had no deadlock.
 std::vector<const CpuWaitRow*> deadlocked(const model::Report& report) {
   std::vector<const CpuWaitRow*> waits;
-  if (report.run.exit_code == 0) return waits;
+  if (report.run.exit_code == 0)
+    return waits;
   std::int64_t threads = 0;
   for (const CpuWaitRow& wait : report.waits) {
     const bool waits_forever = wait.to_the_end && wait.kind == WaitKind::kLock;
-    if (!delays_own_code(wait) || !waits_forever) continue;
+    if (!delays_own_code(wait) || !waits_forever)
+      continue;
     waits.push_back(&wait);
     threads += wait.threads;
   }
-  if (threads < 2) waits.clear();
+  if (threads < 2)
+    waits.clear();
   return waits;
 }
 
@@ -183,9 +199,11 @@ struct Cause {
 };
 
 std::optional<Cause> cpu_cause(const model::Report& report, const CpuWork& cpu) {
-  if (cpu.own_functions.empty()) return std::nullopt;
+  if (cpu.own_functions.empty())
+    return std::nullopt;
   const model::CpuFunction& function = cpu.own_functions.front();
-  if (function.self_ns < static_cast<double>(kEnoughSamples) * cpu.interval_ns) return std::nullopt;
+  if (function.self_ns < static_cast<double>(kEnoughSamples) * cpu.interval_ns)
+    return std::nullopt;
   const double wanted = function.self_ns / cpu.cpu_ns() * wanted_ns(cpu);
   return Cause{.kind = "own_function",
                .place = place_text(function.place()),
@@ -224,13 +242,16 @@ const CpuWaitRow* wait_for_holder(const model::Report& report, const std::string
 std::vector<Cause> causes_of(const model::Report& report, const CpuWork& cpu) {
   std::vector<Cause> causes;
   for (const std::optional<Cause>& cause : {cpu_cause(report, cpu), wait_cause(report)})
-    if (cause && cause->share >= kSecondCause) causes.push_back(*cause);
-  std::ranges::stable_sort(causes, std::greater<>(),
-                           [](const Cause& cause) { return cause.share * cause.weight; });
-  if (causes.empty() || causes.front().kind != "own_function") return causes;
+    if (cause && cause->share >= kSecondCause)
+      causes.push_back(*cause);
+  std::ranges::stable_sort(
+      causes, std::greater<>(), [](const Cause& cause) { return cause.share * cause.weight; });
+  if (causes.empty() || causes.front().kind != "own_function")
+    return causes;
   if (const CpuWaitRow* wait = wait_for_holder(report, causes.front().place)) {
     const Cause held_up = cause_of_wait(report, *wait);
-    if (held_up.share >= kSecondCause) causes = {causes.front(), held_up};
+    if (held_up.share >= kSecondCause)
+      causes = {causes.front(), held_up};
   }
   return causes;
 }
@@ -240,26 +261,32 @@ std::vector<Cause> causes_of(const model::Report& report, const CpuWork& cpu) {
 void find_own_code(const Case& facts, std::vector<model::Verdict>& out) {
   const model::Report& report = facts.report();
   const bool gpu_work = report.total && (report.total->kernels > 0 || report.total->copies > 0);
-  if (!model::is_program(report) || gpu_work || !(report.run.duration_ns > 0)) return;
+  if (!model::is_program(report) || gpu_work || !(report.run.duration_ns > 0))
+    return;
   if (const auto waits = deadlocked(report); !waits.empty()) {
     out.push_back(deadlock_verdict(facts, waits));
     return;
   }
   const model::Region& program = report.regions.front();
-  if (!program.cpu) return;
+  if (!program.cpu)
+    return;
   const std::vector<Cause> causes = causes_of(report, *program.cpu);
-  if (causes.empty() || causes.front().share < kWorthALine) return;
+  if (causes.empty() || causes.front().share < kWorthALine)
+    return;
   const Cause& first = causes.front();
   std::string text = first.text;
-  if (causes.size() > 1) text += "; " + causes.back().place + ": " + causes.back().text;
+  if (causes.size() > 1)
+    text += "; " + causes.back().place + ": " + causes.back().text;
   text += waits_to_run_text(*program.cpu, report.run);
   model::Verdict verdict =
       facts.about_run(first.kind, std::move(text), first.share * report.run.duration_ns);
   verdict.path = first.place;
   for (const Cause& cause : causes)
     verdict.evidence[std::string(cause.kind) + "_share"] = cause.share;
-  if (first.blocks_event_loop) verdict.evidence["blocks_event_loop"] = 1;
-  if (first.holds_a_lock) verdict.evidence["holds_a_lock"] = 1;
+  if (first.blocks_event_loop)
+    verdict.evidence["blocks_event_loop"] = 1;
+  if (first.holds_a_lock)
+    verdict.evidence["holds_a_lock"] = 1;
   verdict.next = facts.show("--cpu program");
   out.push_back(std::move(verdict));
 }

@@ -43,7 +43,8 @@ model::CpuWaitRow wait_in(const char* name, model::WaitKind kind, double ns) {
 std::string first_line(const model::Report& report) {
   std::vector<model::Verdict> found;
   find_own_code(Case(report), found);
-  if (found.empty()) return {};
+  if (found.empty())
+    return {};
   const model::Verdict& first = found.front();
   return first.kind + " " + first.path + ": " + first.text;
 }

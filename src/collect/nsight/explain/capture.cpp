@@ -44,7 +44,8 @@ std::string escaped_name(std::string_view name) {
 
 std::string capture_text(const Capture& capture) {
   std::string text = escaped_name(capture.range);
-  if (!capture.domain) return text;
+  if (!capture.domain)
+    return text;
   text += '@';
   return text + (*capture.domain == "*" ? "*" : escaped_name(*capture.domain));
 }
@@ -64,7 +65,8 @@ bool means_domain(const CommandLine& line, const std::string& word) {
   for (const char* option : {"--nvtx-domain-include", "--nvtx-domain-exclude"}) {
     const std::string value = line.value(option);
     for (const std::string_view part : base::split(value, ','))
-      if (part == word) return true;
+      if (part == word)
+        return true;
   }
   return model::looks_like_domain(word);
 }
@@ -119,39 +121,50 @@ class CaptureJudge {
 
   void quotes() {
     std::string& range = capture_.range;
-    if (range.size() < 2 || range.back() != range.front()) return;
-    if (range.front() != '"' && range.front() != '\'') return;
+    if (range.size() < 2 || range.back() != range.front())
+      return;
+    if (range.front() != '"' && range.front() != '\'')
+      return;
     range = range.substr(1, range.size() - 2);
     correct("quoted_expression", true, "the quotes are part of the value");
   }
 
   /// DOMAIN@RANGE, ncu's order.
   void reversed_domain() {
-    if (!capture_.domain || *capture_.domain == "*") return;
+    if (!capture_.domain || *capture_.domain == "*")
+      return;
     std::string &range = capture_.range, &domain = *capture_.domain;
     const bool is_certain = range == "*" || is_default_domain(range) || domain.ends_with('/');
     const bool looks_reversed = means_domain(about_.line, range) &&
                                 !means_domain(about_.line, domain) &&
                                 model::has_small_letters(domain);
-    if (!is_certain && !looks_reversed) return;
+    if (!is_certain && !looks_reversed)
+      return;
     std::swap(range, domain);
-    if (range.ends_with('/')) range.pop_back();
-    if (is_default_domain(domain)) capture_.domain.reset();
+    if (range.ends_with('/'))
+      range.pop_back();
+    if (is_default_domain(domain))
+      capture_.domain.reset();
     correct("reversed_domain", is_certain, "nsys takes the range first and the domain after @");
   }
 
   void default_domain() {
-    if (!capture_.domain || !is_default_domain(*capture_.domain)) return;
+    if (!capture_.domain || !is_default_domain(*capture_.domain))
+      return;
     capture_.domain.reset();
     correct("default_domain", true, "to name the default domain, leave the domain out");
   }
 
   void ncu_syntax() {
     std::string& range = capture_.range;
-    if (range.size() < 2 || !(range.ends_with('/') || range.starts_with('['))) return;
-    if (range.starts_with('[')) range.erase(0, 1);
-    while (range.size() > 1 && (range.ends_with('/') || range.ends_with(']'))) range.pop_back();
-    correct("slash_in_capture", true,
+    if (range.size() < 2 || !(range.ends_with('/') || range.starts_with('[')))
+      return;
+    if (range.starts_with('['))
+      range.erase(0, 1);
+    while (range.size() > 1 && (range.ends_with('/') || range.ends_with(']')))
+      range.pop_back();
+    correct("slash_in_capture",
+            true,
             "slashes and brackets are ncu's; to nsys they are letters of the name");
   }
 
@@ -162,7 +175,8 @@ class CaptureJudge {
 
 bool sets_register_only(const std::string& assignments, char separator) {
   for (const std::string_view part : base::split(assignments, separator))
-    if (base::trim(part) == std::string(kRegisterOnly) + "=0") return true;
+    if (base::trim(part) == std::string(kRegisterOnly) + "=0")
+      return true;
   return false;
 }
 
@@ -171,15 +185,20 @@ void judge_registered(Explaining& about) {
   CommandLine& line = about.line;
   // Ranges of a named domain are often registered strings, those of the default domain rarely.
   const Capture capture = parse_capture(line.value("--nvtx-capture"));
-  if (capture.domain && *capture.domain != "*") return;
+  if (capture.domain && *capture.domain != "*")
+    return;
   const std::string setting = std::string(kRegisterOnly) + "=0";
   const auto inherited = about.environment.find(std::string(kRegisterOnly));
-  if (inherited != about.environment.end() && inherited->second == "0") return;
-  if (sets_register_only(line.value("--env-var"), ',')) return;
+  if (inherited != about.environment.end() && inherited->second == "0")
+    return;
+  if (sets_register_only(line.value("--env-var"), ','))
+    return;
   for (const Word& word : line.before)
-    if (word.text == setting) return;
+    if (word.text == setting)
+      return;
   // It starts no program: the environment was that of `nsys launch`, which is unknown.
-  if (line.verb == "start") return;
+  if (line.verb == "start")
+    return;
   about.warn(
       "unregistered_strings",
       "--nvtx-capture=" + base::shell_quote(line.value("--nvtx-capture")) + " without " + setting);
@@ -211,7 +230,8 @@ void judge_gate(Explaining& about) {
     return;
   }
   if (has_no_gate) {
-    about.fail("capture_not_gated", "--nvtx-capture is used with --capture-range=nvtx only",
+    about.fail("capture_not_gated",
+               "--nvtx-capture is used with --capture-range=nvtx only",
                "Write --capture-range=nvtx");
     line.set("--capture-range", "nvtx");
   } else if (kind != "nvtx") {
@@ -230,7 +250,8 @@ void judge_domains(Explaining& about) {
   }
   for (const std::string name : {"--nvtx-domain-include", "--nvtx-domain-exclude"}) {
     const std::string value = line.value(name);
-    if (value.find(model::kDefaultDomain) == std::string::npos) continue;
+    if (value.find(model::kDefaultDomain) == std::string::npos)
+      continue;
     const std::string right = base::replace_all(value, model::kDefaultDomain, "default");
     about.fail("default_domain",
                name + "=" + base::shell_quote(value) + ": ncu's name of the default domain",
@@ -243,13 +264,15 @@ void judge_domains(Explaining& about) {
 
 void judge_capture(Explaining& about) {
   const CommandLine& line = about.line;
-  if (line.tool != "nsys") return;
+  if (line.tool != "nsys")
+    return;
   judge_gate(about);
   const Argument* capture = line.find("--nvtx-capture");
   const bool has_value = capture && capture->value && !capture->value->expands;
   if (has_value && line.value("--capture-range") == "nvtx") {
     CaptureJudge judge(about, std::string(capture->value->text));
-    if (judge.run()) judge_registered(about);
+    if (judge.run())
+      judge_registered(about);
   }
   judge_domains(about);
 }
@@ -264,9 +287,12 @@ std::string report_for(const std::string& name, const Version& version) {
   std::vector<std::string> names;
   for (const base::NsysReport& report : base::nsys_reports()) {
     const std::string current(has_old_names ? report.old : report.now);
-    if (name == current || (takes_old_names && name == report.old)) return name;
-    if (current.empty()) continue;
-    if (name == report.now || name == report.old) return current;
+    if (name == current || (takes_old_names && name == report.old))
+      return name;
+    if (current.empty())
+      continue;
+    if (name == report.now || name == report.old)
+      return current;
     names.push_back(current);
   }
   const auto nearest = base::nearest(name, names, 1);
@@ -276,7 +302,8 @@ std::string report_for(const std::string& name, const Version& version) {
 void judge_stats(Explaining& about) {
   const Version version = about.can ? about.can->version : Version{};
   for (Argument& argument : about.line.arguments) {
-    if (argument.name != "--report" || !argument.value || argument.value->expands) continue;
+    if (argument.name != "--report" || !argument.value || argument.value->expands)
+      continue;
     std::vector<std::string> reports;
     for (const std::string_view part : base::split(argument.value->text, ',')) {
       const std::string written(base::trim(part)), name = written.substr(0, written.find(':'));
@@ -289,41 +316,52 @@ void judge_stats(Explaining& about) {
       const std::string better = report_for(name, version);
       reports.push_back(better.empty() ? written : better + written.substr(name.size()));
       const bool may_be_newer = better.empty() && version.year >= 2024;
-      if (better == name || may_be_newer) continue;
-      about.fail("unknown_report", about.me() + " has no report '" + name + "'",
+      if (better == name || may_be_newer)
+        continue;
+      about.fail("unknown_report",
+                 about.me() + " has no report '" + name + "'",
                  better.empty() ? "`nsys stats --help-reports` lists them" : "Write " + better);
     }
     const std::string value = base::join(reports, ",");
-    if (value != argument.value->text) argument.value = literal(value);
+    if (value != argument.value->text)
+      argument.value = literal(value);
   }
 }
 
 void judge_export(Explaining& about) {
   CommandLine& line = about.line;
   const Argument* type = line.find("--type");
-  if (!type || !type->value || type->value->expands) return;
+  if (!type || !type->value || type->value->expands)
+    return;
   // From `nsys export --help` of 2020.4.3, 2022.4.2 and 2023.4.4; jsonlines from the documentation
   // of 2025.
   const Version version = about.can ? about.can->version : Version{};
   std::vector<std::string> types{"sqlite", "hdf", "text", "json", "info"};
-  if (version.year == 0 || version.year >= 2022) types.emplace_back("arrow");
+  if (version.year == 0 || version.year >= 2022)
+    types.emplace_back("arrow");
   if (version.year == 0 || version.year >= 2023)
     types.insert(types.end(), {"arrowdir", "parquetdir"});
-  if (version.year == 0 || version.year >= 2024) types.emplace_back("jsonlines");
+  if (version.year == 0 || version.year >= 2024)
+    types.emplace_back("jsonlines");
   const std::string value = type->value->text;
-  if (std::ranges::find(types, value) == types.end()) invalid(about, "--type", value, types);
+  if (std::ranges::find(types, value) == types.end())
+    invalid(about, "--type", value, types);
 }
 
 }  // namespace
 
 void judge_reports(Explaining& about) {
   CommandLine& line = about.line;
-  if (line.verb != "stats" && line.verb != "export") return;
+  if (line.verb != "stats" && line.verb != "export")
+    return;
   judge_program(about);
-  if (line.verb == "stats") judge_stats(about);
-  if (line.verb == "export") judge_export(about);
+  if (line.verb == "stats")
+    judge_stats(about);
+  if (line.verb == "export")
+    judge_export(about);
   for (const Argument& argument : std::vector<Argument>(line.arguments)) {
-    if (!argument.value || argument.value->expands) continue;
+    if (!argument.value || argument.value->expands)
+      continue;
     const std::string& value = argument.value->text;
     const bool is_true_or_false = value == "true" || value == "false";
     if (has_trait(line.table(), argument.name, Option::kYesNo) && !is_true_or_false)

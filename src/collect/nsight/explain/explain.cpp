@@ -22,10 +22,13 @@ bool replace_dashes(std::string& text, std::string_view dash) {
   for (std::size_t found = text.find(dash); found != std::string::npos;
        found = text.find(dash, found + 1)) {
     std::size_t begin = found, end = found + dash.size();
-    while (begin > 0 && text[begin - 1] == '-') --begin;
-    while (end < text.size() && text[end] == '-') ++end;
+    while (begin > 0 && text[begin - 1] == '-')
+      --begin;
+    while (end < text.size() && text[end] == '-')
+      ++end;
     const bool starts_word = begin == 0 || text[begin - 1] == ' ' || text[begin - 1] == '\n';
-    if (!starts_word) continue;
+    if (!starts_word)
+      continue;
     const bool is_short_option = end + 1 >= text.size() || text[end + 1] == ' ';  // -k
     text.replace(begin, end - begin, is_short_option ? "-" : "--");
     is_replaced = true;
@@ -38,15 +41,18 @@ std::string without_lookalikes(std::string_view command, Explaining& about) {
   std::string text(command);
   std::vector<std::string> replaced;
   for (const Lookalike& lookalike : kLookalikes) {
-    if (text.find(lookalike.glyph) == std::string::npos) continue;
+    if (text.find(lookalike.glyph) == std::string::npos)
+      continue;
     replaced.emplace_back(lookalike.glyph);
     text = base::replace_all(text, lookalike.glyph, lookalike.meant);
   }
   for (const std::string_view dash : kDashes)
-    if (replace_dashes(text, dash)) replaced.emplace_back(dash);
+    if (replace_dashes(text, dash))
+      replaced.emplace_back(dash);
   if (!replaced.empty())
-    about.fail("lookalike", "characters of a word processor instead of the shell's own: " +
-                                base::join(replaced, " "));
+    about.fail(
+        "lookalike",
+        "characters of a word processor instead of the shell's own: " + base::join(replaced, " "));
   return text;
 }
 
@@ -54,19 +60,23 @@ std::string without_lookalikes(std::string_view command, Explaining& about) {
 base::Result<ShellLine> words_of(std::string text, Explaining& about) {
   for (;;) {
     auto shell = split_shell(text);
-    if (!shell) return shell;
+    if (!shell)
+      return shell;
     const bool has_next_line = shell->rest.starts_with('\n');
     const std::string_view next = base::trim(shell->rest);
-    if (!has_next_line || next.empty()) return shell;
+    if (!has_next_line || next.empty())
+      return shell;
     const std::size_t line_end = text.size() - shell->rest.size();
     auto line = parse_line(*shell, nullptr);
     if (!line) {  // `cd build`, and the tool in the next line
       text.erase(0, line_end + 1);
       continue;
     }
-    if (!line->program.empty() && !next.starts_with('-')) return shell;
-    about.fail("broken_line", "the shell ends the command at the end of its line, before '" +
-                                  std::string(next.substr(0, next.find_first_of(" \n"))) + "'");
+    if (!line->program.empty() && !next.starts_with('-'))
+      return shell;
+    about.fail("broken_line",
+               "the shell ends the command at the end of its line, before '" +
+                   std::string(next.substr(0, next.find_first_of(" \n"))) + "'");
     text[line_end] = ' ';
   }
 }
@@ -74,16 +84,19 @@ base::Result<ShellLine> words_of(std::string text, Explaining& about) {
 /// The command that a shell in front of it is given: bash -c "ncu ./app", docker exec c sh -lc
 /// "nsys profile ./app". Empty where the line names no tool inside quotes behind such an option.
 std::string command_of_inner_shell(const ShellLine& shell) {
-  if (!tool_of(shell.words).empty()) return {};
+  if (!tool_of(shell.words).empty())
+    return {};
   for (std::size_t i = 1; i < shell.words.size(); ++i) {
     const std::string_view option = shell.words[i - 1].text;
     const bool is_short = option.size() >= 2 && option.front() == '-' && option[1] != '-';
     const bool takes_command = is_short && option.ends_with('c');
-    if (!takes_command) continue;
+    if (!takes_command)
+      continue;
     const std::string& inner = shell.words[i].text;
     const bool mentions_tool =
         inner.find("ncu") != std::string::npos || inner.find("nsys") != std::string::npos;
-    if (mentions_tool) return inner;
+    if (mentions_tool)
+      return inner;
   }
   return {};
 }
@@ -92,10 +105,12 @@ std::string command_of_inner_shell(const ShellLine& shell) {
 /// &&`, a shell.
 std::string innermost_command(std::string text) {
   text = std::string(base::trim(text));
-  if (text.starts_with('!') || text.starts_with('%')) text.erase(0, 1);
+  if (text.starts_with('!') || text.starts_with('%'))
+    text.erase(0, 1);
   for (std::size_t turn = 0; turn < 8; ++turn) {
     const auto shell = split_shell(text);
-    if (!shell) return text;
+    if (!shell)
+      return text;
     if (std::string inner = command_of_inner_shell(*shell); !inner.empty()) {
       text = std::move(inner);
       continue;
@@ -104,7 +119,8 @@ std::string innermost_command(std::string text) {
     const std::size_t operators = std::min(rest.find_first_not_of("&|;"), rest.size());
     const std::string_view next = base::trim(rest.substr(operators));
     const bool is_other_command = tool_of(shell->words).empty() && operators > 0;
-    if (!is_other_command || next.empty()) return text;
+    if (!is_other_command || next.empty())
+      return text;
     text = std::string(next);
   }
   return text;
@@ -114,19 +130,24 @@ std::string innermost_command(std::string text) {
 base::Result<ShellLine> split_command(std::string_view command, Explaining& about) {
   const std::string text = innermost_command(without_lookalikes(command, about));
   auto shell = words_of(text, about);
-  if (!shell) return shell;
+  if (!shell)
+    return shell;
   if (shell->blank_after_backslash)
     about.fail("blank_after_backslash", "a blank follows a backslash at the end of a line");
   const bool is_redirection = shell->rest.starts_with("<") || shell->rest.starts_with(">");
-  if (!shell->glued || is_redirection) return shell;
+  if (!shell->glued || is_redirection)
+    return shell;
   // `--nvtx-include A;B ./app`: an operator within a word ends the line before any program.
   auto line = parse_line(*shell, nullptr);
-  if (!line || !line->program.empty()) return shell;
+  if (!line || !line->program.empty())
+    return shell;
   auto with_operators = split_shell(text, false);
-  if (!with_operators || with_operators->words.size() < shell->words.size()) return shell;
+  if (!with_operators || with_operators->words.size() < shell->words.size())
+    return shell;
   const Word& word = with_operators->words[shell->words.size() - 1];
-  about.fail("shell_operator", "the shell ends the command at '" + shell->rest.substr(0, 1) +
-                                   "' of '" + word.text + "'");
+  about.fail(
+      "shell_operator",
+      "the shell ends the command at '" + shell->rest.substr(0, 1) + "' of '" + word.text + "'");
   return with_operators;
 }
 
@@ -134,7 +155,8 @@ base::Result<ShellLine> split_command(std::string_view command, Explaining& abou
 
 const std::vector<std::string>& Explaining::listed(const std::string& option) const {
   static const std::vector<std::string> none;
-  if (!can) return none;
+  if (!can)
+    return none;
   const auto found = can->options.find(option);
   return found == can->options.end() ? none : found->second;
 }
@@ -148,7 +170,8 @@ base::Result<Explained> explain(std::string_view command, const ExplainOptions& 
   const std::size_t max_turns = shell.words.size() + 8;
   for (std::size_t turn = 0; turn <= max_turns; ++turn) {
     about.line = TRY(parse_line(shell, about.can));
-    if (!mend_words(about, shell.words)) break;
+    if (!mend_words(about, shell.words))
+      break;
   }
   if (about.line.records()) {
     judge_program(about);
@@ -166,7 +189,8 @@ base::Result<Explained> explain(std::string_view command, const ExplainOptions& 
   for (model::Finding& finding : about.findings)
     finding.question = "Is this line of " + about.line.tool + " right?";
   explained.findings = std::move(about.findings);
-  if (!about.lost) explained.corrected = about.line.text();
+  if (!about.lost)
+    explained.corrected = about.line.text();
   return explained;
 }
 

@@ -19,12 +19,15 @@ std::uint64_t launched_processes(const Words& before) {
     return std::ranges::find(kRankLaunchers, base::file_name(word.text)) !=
            std::end(kRankLaunchers);
   });
-  if (launcher == before.end()) return 0;
+  if (launcher == before.end())
+    return 0;
   for (auto word = launcher; word != before.end(); ++word) {
     const std::string_view text = word->text;
     const std::size_t equal = std::min(text.find('='), text.size());
-    if (std::ranges::find(kCounts, text.substr(0, equal)) == std::end(kCounts)) continue;
-    if (equal < text.size()) return base::to_uint(text.substr(equal + 1)).value_or(0);
+    if (std::ranges::find(kCounts, text.substr(0, equal)) == std::end(kCounts))
+      continue;
+    if (equal < text.size())
+      return base::to_uint(text.substr(equal + 1)).value_or(0);
     return word + 1 == before.end() ? 0 : base::to_uint((word + 1)->text).value_or(0);
   }
   return 0;
@@ -34,7 +37,8 @@ std::uint64_t launched_processes(const Words& before) {
 /// expands.
 bool differs_by_process(const Word& file) {
   for (const std::string_view part : {"%q{", "%p", "%h", "%i"})
-    if (file.text.find(part) != std::string::npos) return true;
+    if (file.text.find(part) != std::string::npos)
+      return true;
   return file.expands;
 }
 
@@ -48,8 +52,10 @@ void judge_one_file(Explaining& about) {
   const char* option = line.tool == "ncu" ? "--export" : "--output";
   const Argument* output = line.find(option);
   const std::uint64_t processes = launched_processes(line.before);
-  if (processes < 2 || output == nullptr || !output->value) return;
-  if (differs_by_process(*output->value)) return;
+  if (processes < 2 || output == nullptr || !output->value)
+    return;
+  if (differs_by_process(*output->value))
+    return;
   const std::string file = output->value->text;
   const bool by_slurm = starts_with_slurm(line.before);
   const char* rank = by_slurm ? "%q{SLURM_PROCID}" : "%q{OMPI_COMM_WORLD_RANK}";
@@ -63,8 +69,10 @@ void judge_one_file(Explaining& about) {
 
 void judge_csv(Explaining& about) {
   CommandLine& line = about.line;
-  if (line.tool != "ncu" || !line.has("--csv") || !line.has("--export")) return;
-  if (line.has("--page") || line.has("--import")) return;
+  if (line.tool != "ncu" || !line.has("--csv") || !line.has("--export"))
+    return;
+  if (line.has("--page") || line.has("--import"))
+    return;
   about.fail("csv_without_page", "--csv together with -o, without --page");
   line.set("--page", "raw");
 }

@@ -7,21 +7,38 @@
 namespace rangescope::collect::command {
 namespace {
 
-constexpr std::string_view kVerbs[] = {"profile", "launch", "start",    "stop",     "cancel",
-                                       "stats",   "status", "shutdown", "sessions", "export",
-                                       "analyze", "nvprof", "recipe",   "service"};
+constexpr std::string_view kVerbs[] = {"profile",
+                                       "launch",
+                                       "start",
+                                       "stop",
+                                       "cancel",
+                                       "stats",
+                                       "status",
+                                       "shutdown",
+                                       "sessions",
+                                       "export",
+                                       "analyze",
+                                       "nvprof",
+                                       "recipe",
+                                       "service"};
 
 /// The full name of a long option: itself, or the only option that starts with it.
-std::string resolve(std::string_view tool, const std::string& written, const Abilities* can,
+std::string resolve(std::string_view tool,
+                    const std::string& written,
+                    const Abilities* can,
                     bool& is_known) {
   is_known = true;
-  if (!can) return written;
-  if (can->has(written) || is_hidden_option(tool, written, can->version)) return written;
+  if (!can)
+    return written;
+  if (can->has(written) || is_hidden_option(tool, written, can->version))
+    return written;
   std::string match;
   for (const auto& [name, values] : can->options) {
-    if (!name.starts_with(written)) continue;
+    if (!name.starts_with(written))
+      continue;
     is_known = match.empty();
-    if (!is_known) return written;  // ambiguous
+    if (!is_known)
+      return written;  // ambiguous
     match = name;
   }
   is_known = !match.empty();
@@ -82,7 +99,8 @@ class Parser {
     } else if (word.text.size() > 2) {
       argument.joined = true;
       argument.value = literal(word.text.substr(2));
-      if (word.expands) *argument.value = {argument.value->text, word.raw.substr(2), true};
+      if (word.expands)
+        *argument.value = {argument.value->text, word.raw.substr(2), true};
     } else {
       take_value(argument);
     }
@@ -91,12 +109,14 @@ class Parser {
 
   void take_value(Argument& argument) {
     const Takes kind = takes(line_.table(), argument.name, can_);
-    if (kind == Takes::kNothing || next_ >= words_.size()) return;
+    if (kind == Takes::kNothing || next_ >= words_.size())
+      return;
     if (kind == Takes::kUnknown) {
       // The next word counts as a value if it can hardly be the program and more words follow.
       const std::string& next = words_[next_].text;
       const bool may_be_program = next.find('/') != std::string::npos || next_ + 1 >= words_.size();
-      if (next.starts_with("-") || may_be_program) return;
+      if (next.starts_with("-") || may_be_program)
+        return;
     }
     argument.value = words_[next_++];
   }
@@ -110,8 +130,10 @@ class Parser {
 }  // namespace
 
 std::string Argument::shown() const {
-  if (!value) return written;
-  if (!joined) return written + " " + value->shown();
+  if (!value)
+    return written;
+  if (!joined)
+    return written + " " + value->shown();
   const std::string_view separator = written.starts_with("--") ? "=" : "";
   return written + std::string(separator) + value->shown();
 }
@@ -124,7 +146,8 @@ const Argument* CommandLine::find(std::string_view name) const {
 std::vector<std::string> CommandLine::values(std::string_view name) const {
   std::vector<std::string> values;
   for (const Argument& argument : arguments)
-    if (argument.name == name && argument.value) values.push_back(argument.value->text);
+    if (argument.name == name && argument.value)
+      values.push_back(argument.value->text);
   return values;
 }
 
@@ -134,7 +157,8 @@ std::string CommandLine::value(std::string_view name) const {
 }
 
 void CommandLine::set(const std::string& name, const std::string& value) {
-  if (value.empty()) return remove(name);
+  if (value.empty())
+    return remove(name);
   const auto first = std::ranges::find(arguments, name, &Argument::name);
   if (first == arguments.end()) {
     add(name, value);
@@ -149,11 +173,13 @@ void CommandLine::add(const std::string& name, std::optional<std::string> value)
   Argument argument;
   argument.name = argument.written = name;
   argument.joined = tool == "nsys";  // its manual asks for =
-  if (value) argument.value = literal(*value);
+  if (value)
+    argument.value = literal(*value);
   // After the last one of that name, so that includes stay together.
   auto place = arguments.end();
   for (auto it = arguments.begin(); it != arguments.end(); ++it)
-    if (it->name == name) place = it + 1;
+    if (it->name == name)
+      place = it + 1;
   arguments.insert(place, std::move(argument));
 }
 
@@ -163,14 +189,20 @@ void CommandLine::remove(std::string_view name) {
 
 std::string CommandLine::text() const {
   std::vector<std::string> words;
-  for (const Word& word : before) words.push_back(word.raw);
+  for (const Word& word : before)
+    words.push_back(word.raw);
   words.push_back(executable.shown());
-  if (!verb.empty()) words.push_back(verb);
-  for (const Argument& argument : arguments) words.push_back(argument.shown());
-  if (double_dash) words.emplace_back("--");
-  for (const Word& word : program) words.push_back(word.raw);
+  if (!verb.empty())
+    words.push_back(verb);
+  for (const Argument& argument : arguments)
+    words.push_back(argument.shown());
+  if (double_dash)
+    words.emplace_back("--");
+  for (const Word& word : program)
+    words.push_back(word.raw);
   std::string text = base::join(words, " ");
-  if (!after.empty()) text += (next_line ? "\n" : " ") + after;
+  if (!after.empty())
+    text += (next_line ? "\n" : " ") + after;
   return text;
 }
 
@@ -178,8 +210,10 @@ std::string tool_of(const std::vector<Word>& words, std::size_t* place) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view name = base::file_name(words[i].text);
     const bool is_ncu = name == "ncu" || name == "nv-nsight-cu-cli";
-    if (!is_ncu && name != "nsys") continue;
-    if (place) *place = i;
+    if (!is_ncu && name != "nsys")
+      continue;
+    if (place)
+      *place = i;
     return is_ncu ? "ncu" : "nsys";
   }
   return {};
@@ -190,7 +224,9 @@ base::Result<CommandLine> parse_line(const ShellLine& shell, const Abilities* ca
   std::size_t next = 0;
   line.tool = tool_of(shell.words, &next);
   if (line.tool.empty())
-    return base::fail(base::Code::kUsage, "there is no ncu and no nsys in this command line", {},
+    return base::fail(base::Code::kUsage,
+                      "there is no ncu and no nsys in this command line",
+                      {},
                       "Give the whole line: rangescope doctor --explain 'ncu --nvtx ... ./app'");
   line.before.assign(shell.words.begin(), shell.words.begin() + static_cast<std::ptrdiff_t>(next));
   line.executable = shell.words[next++];

@@ -14,24 +14,32 @@ constexpr std::array<std::string_view, 2> kFilters{"--nvtx-include", "--nvtx-exc
 /// The id of the mistake in an expression that the parser refused.
 std::string_view cause_of(std::string_view text) {
   const std::string_view trimmed = base::trim(text);
-  if (trimmed.empty()) return "bad_expression";
-  if (trimmed.size() != text.size()) return "blank_in_expression";
+  if (trimmed.empty())
+    return "bad_expression";
+  if (trimmed.size() != text.size())
+    return "blank_in_expression";
   const bool starts_with_quote = text.front() == '"' || text.front() == '\'';
   if (text.size() > 1 && starts_with_quote && text.back() == text.front())
     return "quoted_expression";
   const bool is_regex = text.starts_with("regex:");
   const bool has_list_separator =
       text.find(';') != std::string_view::npos || text.find("/,") != std::string_view::npos;
-  if (!is_regex && has_list_separator) return "list_in_expression";
+  if (!is_regex && has_list_separator)
+    return "list_in_expression";
   const auto separator = text.find('@');
-  if (separator == 0 || std::ranges::count(text, '@') > 1) return "bad_expression";
+  if (separator == 0 || std::ranges::count(text, '@') > 1)
+    return "bad_expression";
   std::string_view ranges = text;
-  if (separator != std::string_view::npos) ranges.remove_prefix(separator + 1);
-  if (is_regex) return "bad_expression";
+  if (separator != std::string_view::npos)
+    ranges.remove_prefix(separator + 1);
+  if (is_regex)
+    return "bad_expression";
   const bool is_anchored = ranges.starts_with('[') && ranges.ends_with(']');
-  if (is_anchored && ranges.find('/') == std::string_view::npos) return "single_anchors";
+  if (is_anchored && ranges.find('/') == std::string_view::npos)
+    return "single_anchors";
   const bool has_star = text.find('*') != std::string_view::npos;
-  if (has_star && !ranges.starts_with("*/")) return "glob_in_expression";
+  if (has_star && !ranges.starts_with("*/"))
+    return "glob_in_expression";
   return "bad_expression";
 }
 
@@ -41,7 +49,8 @@ std::vector<std::string> expressions_of(const model::Normalized& normalized) {
   for (const model::NormalizedTerm& term : normalized.terms) {
     for (const auto& form : {term.push_pop, term.start_end}) {
       const bool is_new = form && std::ranges::find(expressions, *form) == expressions.end();
-      if (is_new) expressions.push_back(*form);
+      if (is_new)
+        expressions.push_back(*form);
     }
   }
   return expressions;
@@ -53,12 +62,15 @@ bool has_value(const CommandLine& line, const std::string& name, const std::stri
 }
 
 /// Replaces an expression of the option `name` by others, each once.
-void replace_expression(CommandLine& line, const std::string& name, const std::string& old,
+void replace_expression(CommandLine& line,
+                        const std::string& name,
+                        const std::string& old,
                         const std::vector<std::string>& expressions) {
   const auto found = std::ranges::find_if(line.arguments, [&](const Argument& argument) {
     return argument.name == name && argument.value && argument.value->text == old;
   });
-  if (found == line.arguments.end()) return;
+  if (found == line.arguments.end())
+    return;
   if (expressions.empty()) {
     line.arguments.erase(found);
     return;
@@ -68,7 +80,8 @@ void replace_expression(CommandLine& line, const std::string& name, const std::s
   *found = argument;
   auto place = found + 1;
   for (std::size_t i = 1; i < expressions.size(); ++i) {
-    if (has_value(line, name, expressions[i])) continue;
+    if (has_value(line, name, expressions[i]))
+      continue;
     argument.value = literal(expressions[i]);
     place = line.arguments.insert(place, argument) + 1;
   }
@@ -87,17 +100,21 @@ std::vector<std::string> list_parts(std::string_view written) {
   const auto contains = [&](std::string_view text) {
     return written.find(text) != std::string_view::npos;
   };
-  if (written.starts_with(model::kRegexPrefix) || contains("[") || contains("\\")) return {};
+  if (written.starts_with(model::kRegexPrefix) || contains("[") || contains("\\"))
+    return {};
   const bool has_commas = contains(",");
   const bool is_comma_list = has_commas && (contains("/") || contains(", "));
   const bool is_blank_list = !has_commas && contains("/ ");
-  if (!is_comma_list && !is_blank_list) return {};
+  if (!is_comma_list && !is_blank_list)
+    return {};
   std::vector<std::string> parts;
   for (const std::string_view part : base::split(written, has_commas ? ',' : ' ')) {
     const std::string_view trimmed = base::trim(part);
-    if (!trimmed.empty()) parts.emplace_back(trimmed);
+    if (!trimmed.empty())
+      parts.emplace_back(trimmed);
   }
-  if (parts.size() == 1 && is_blank_list) return {};
+  if (parts.size() == 1 && is_blank_list)
+    return {};
   return parts;
 }
 
@@ -107,9 +124,11 @@ std::string without_quotes(std::string_view written) {
   std::string text(written);
   for (const char quote : {'"', '\''}) {
     const auto first = text.find(quote);
-    if (first == std::string::npos || std::ranges::count(text, quote) != 2) continue;
+    if (first == std::string::npos || std::ranges::count(text, quote) != 2)
+      continue;
     const bool starts_part = first == 0 || text[first - 1] == ':' || text[first - 1] == '@';
-    if (starts_part) std::erase(text, quote);
+    if (starts_part)
+      std::erase(text, quote);
   }
   return text;
 }
@@ -120,9 +139,11 @@ std::vector<std::string> expressions_of_list(const auto& parts, bool are_push_po
   std::vector<std::string> expressions;
   for (const auto& part : parts) {
     std::string text(part);
-    if (are_push_pop && text.find('/') == std::string::npos) text += '/';
+    if (are_push_pop && text.find('/') == std::string::npos)
+      text += '/';
     const auto normalized = model::normalize(text);
-    if (!normalized) continue;
+    if (!normalized)
+      continue;
     for (std::string& expression : expressions_of(*normalized))
       expressions.push_back(std::move(expression));
   }
@@ -135,38 +156,48 @@ std::vector<std::string> push_pop_of(const std::string& written,
   std::vector<std::string> expressions;
   if (parts.elements.size() == 1) {
     const auto normalized = model::normalize(written);
-    if (!normalized) return {};
+    if (!normalized)
+      return {};
     for (const auto& term : normalized->terms)
-      if (term.push_pop) expressions.push_back(*term.push_pop);
+      if (term.push_pop)
+        expressions.push_back(*term.push_pop);
     return expressions;
   }
   for (const auto& element : parts.elements) {
     std::string expression;
-    if (parts.regex) expression = "regex:";
-    if (parts.domain) expression += *parts.domain + "@";
+    if (parts.regex)
+      expression = "regex:";
+    if (parts.domain)
+      expression += *parts.domain + "@";
     expression += parts.regex ? element.text : model::escape_range_name(element.text);
     expression += "/";
-    if (model::RangeExpression::parse(expression)) expressions.push_back(expression);
+    if (model::RangeExpression::parse(expression))
+      expressions.push_back(expression);
   }
   return expressions;
 }
 
 /// A start/end expression is valid, but most ranges are push/pop, which it never matches.
-void judge_start_end(Explaining& about, const std::string& name, const std::string& written,
+void judge_start_end(Explaining& about,
+                     const std::string& name,
+                     const std::string& written,
                      const model::RangeExpression& expression) {
   CommandLine& line = about.line;
   std::vector<std::string> push_pop = push_pop_of(written, expression.parts());
   const bool names_both_kinds = std::ranges::any_of(
       push_pop, [&](const std::string& candidate) { return has_value(line, name, candidate); });
-  if (push_pop.empty() || names_both_kinds) return;
+  if (push_pop.empty() || names_both_kinds)
+    return;
   const std::string option = name + " " + base::shell_quote(written);
   const std::string hint = "Write " + option_words(name, push_pop);
   const bool has_several = expression.parts().elements.size() > 1;
   if (has_several)
-    about.warn("comma_means_both", option + " matches while all of these start/end ranges are open",
+    about.warn("comma_means_both",
+               option + " matches while all of these start/end ranges are open",
                hint + " for any of these push/pop ranges");
   else
-    about.warn("missing_slash", option + " has no slash: it names start/end ranges only",
+    about.warn("missing_slash",
+               option + " has no slash: it names start/end ranges only",
                hint + " for push/pop ranges");
   push_pop.push_back(written);
   replace_expression(line, name, written, push_pop);
@@ -177,7 +208,9 @@ void judge_expression(Explaining& about, const std::string& name, const std::str
   CommandLine& line = about.line;
   // Reports a mistake and writes `right` instead. Without it, an expression that is certainly wrong
   // is removed.
-  const auto correct = [&](model::Grade grade, std::string_view id, const std::string& problem,
+  const auto correct = [&](model::Grade grade,
+                           std::string_view id,
+                           const std::string& problem,
                            const std::vector<std::string>& right,
                            const std::string& otherwise = "Leave it out") {
     const std::string text = name + " " + base::shell_quote(written) + ": " + problem;
@@ -186,24 +219,32 @@ void judge_expression(Explaining& about, const std::string& name, const std::str
       about.fail(id, text, hint);
     else
       about.warn(id, text, hint);
-    if (grade == kFail || !right.empty()) replace_expression(line, name, written, right);
+    if (grade == kFail || !right.empty())
+      replace_expression(line, name, written, right);
   };
   // "@*" of nsys: any domain. But LLM@* is every range of the domain LLM, see below.
   std::string range;
-  if (written.ends_with("@*")) range = written.substr(0, written.size() - 2);
-  if (range.ends_with('/')) range.pop_back();
+  if (written.ends_with("@*"))
+    range = written.substr(0, written.size() - 2);
+  if (range.ends_with('/'))
+    range.pop_back();
   if (!range.empty() && !model::looks_like_domain(range))
-    return correct(kFail, "reversed_domain",
+    return correct(kFail,
+                   "reversed_domain",
                    "to ncu this is the domain '" + range + "' and the range '*'",
                    {"regex:.*@^" + model::escape_regex(range) + "$/"});
   if (!written.starts_with("regex:") && written.find('|') != std::string::npos)
-    return correct(kWarn, "list_in_expression", "this is one name, with a bar in it",
+    return correct(kWarn,
+                   "list_in_expression",
+                   "this is one name, with a bar in it",
                    expressions_of_list(base::split(written, '|'), false),
                    "Repeat the option, once for each range");
   if (const auto parts = list_parts(written); !parts.empty()) {
     // With a slash, all of them are push/pop ranges.
     const bool are_push_pop = written.find('/') != std::string::npos;
-    return correct(kFail, "list_in_expression", "an expression names one push/pop range",
+    return correct(kFail,
+                   "list_in_expression",
+                   "an expression names one push/pop range",
                    expressions_of_list(parts, are_push_pop));
   }
   if (const std::string right = without_quotes(written); right != written) {
@@ -211,7 +252,9 @@ void judge_expression(Explaining& about, const std::string& name, const std::str
     return judge_expression(about, name, right);
   }
   if (written.starts_with("default@")) {
-    correct(kWarn, "default_domain", "to ncu this is a domain that is called 'default'",
+    correct(kWarn,
+            "default_domain",
+            "to ncu this is a domain that is called 'default'",
             {written.substr(8)});
     return judge_expression(about, name, written.substr(8));
   }
@@ -221,39 +264,48 @@ void judge_expression(Explaining& about, const std::string& name, const std::str
     std::string reason = parsed.error().what;
     // ncu ignores empty names (2024.1.1, 2025.3.1): /decode/, decode//layer0/ and /decode match
     // like decode/.
-    if (reason.find("empty name between slashes") != std::string::npos) return;
+    if (reason.find("empty name between slashes") != std::string::npos)
+      return;
     if (const std::string_view head = "range expression: "; reason.starts_with(head))
       reason.erase(0, head.size());
     std::vector<std::string> right;
-    if (normalized) right = expressions_of(*normalized);
-    return correct(kFail, cause_of(written), reason, right,
-                   "Leave it out, or name one range: decode/");
+    if (normalized)
+      right = expressions_of(*normalized);
+    return correct(
+        kFail, cause_of(written), reason, right, "Leave it out, or name one range: decode/");
   }
   if (auto right = model::in_ncu_order(written)) {
-    if (!right->ends_with('/')) *right += '/';
-    return correct(kWarn, "reversed_domain",
+    if (!right->ends_with('/'))
+      *right += '/';
+    return correct(kWarn,
+                   "reversed_domain",
                    "to ncu '" + *parsed->parts().domain + "' is the domain and '" +
                        parsed->parts().elements[0].text + "' the range",
                    {*right});
   }
-  if (parsed->parts().kind == model::RangeKind::kPushPop) return;
+  if (parsed->parts().kind == model::RangeKind::kPushPop)
+    return;
   judge_start_end(about, name, written, *parsed);
 }
 
 }  // namespace
 
 void judge_ranges(Explaining& about) {
-  if (about.line.tool != "ncu") return;
+  if (about.line.tool != "ncu")
+    return;
   bool has_filter = false;
   for (const std::string_view filter : kFilters) {
     const std::string name(filter);
     for (const Argument& argument : std::vector<Argument>(about.line.arguments)) {
-      if (argument.name != name || !argument.value) continue;
+      if (argument.name != name || !argument.value)
+        continue;
       has_filter = true;
-      if (!argument.value->expands) judge_expression(about, name, argument.value->text);
+      if (!argument.value->expands)
+        judge_expression(about, name, argument.value->text);
     }
   }
-  if (!has_filter || about.line.has("--nvtx") || about.line.has("--import")) return;
+  if (!has_filter || about.line.has("--nvtx") || about.line.has("--import"))
+    return;
   about.fail("no_nvtx", "a range filter without --nvtx");
   Argument nvtx;
   nvtx.name = nvtx.written = "--nvtx";

@@ -51,7 +51,9 @@ void judge_program(Explaining& about);
 void judge_options(Explaining& about);
 void judge_ncu_values(Explaining& about);
 /// Reports a value that the tool does not take, and writes the likely one.
-void invalid(Explaining& about, const std::string& name, const std::string& value,
+void invalid(Explaining& about,
+             const std::string& name,
+             const std::string& value,
              const std::vector<std::string>& known_values);
 
 // launch.cpp: launchers in front of the tool, and where the output goes.

@@ -58,21 +58,27 @@ class Splitter {
   /// them, also within a word.
   [[nodiscard]] std::size_t continuation_length(std::size_t position) const {
     for (const std::string_view continuation : {"\\\n", "\\\r\n"})
-      if (text_.substr(position).starts_with(continuation)) return continuation.size();
+      if (text_.substr(position).starts_with(continuation))
+        return continuation.size();
     return 0;
   }
   /// The length of a backslash with blanks and a line end; 0 without one.
   [[nodiscard]] std::size_t broken_continuation() const {
-    if (text_[at_] != '\\') return 0;
+    if (text_[at_] != '\\')
+      return 0;
     const std::size_t end = text_.find_first_not_of(" \t\r", at_ + 1);
-    if (end == std::string_view::npos || end == at_ + 1) return 0;
+    if (end == std::string_view::npos || end == at_ + 1)
+      return 0;
     return text_[end] == '\n' ? end + 1 - at_ : 0;
   }
   [[nodiscard]] bool is_operator(char c) const {
-    if (std::string_view("|&;<>()").find(c) == std::string_view::npos) return false;
-    if (operators_ || !open_) return true;
+    if (std::string_view("|&;<>()").find(c) == std::string_view::npos)
+      return false;
+    if (operators_ || !open_)
+      return true;
     // Within a word: A;B is a word, `A;` ends one.
-    if (at_ + 1 >= text_.size()) return true;
+    if (at_ + 1 >= text_.size())
+      return true;
     const char next = text_[at_ + 1];
     return blank(next) || next == '\n';
   }
@@ -83,11 +89,13 @@ class Splitter {
   }
 
   void begin() {
-    if (!open_) begin_ = at_;
+    if (!open_)
+      begin_ = at_;
     open_ = true;
   }
   void end_word() {
-    if (!open_) return;
+    if (!open_)
+      return;
     Word word;
     word.text = std::move(word_);
     word.raw = base::replace_all(text_.substr(begin_, at_ - begin_), "\\\n", "");
@@ -102,19 +110,22 @@ class Splitter {
     begin();
     if (c == '\'') {
       const auto end = text_.find('\'', at_ + 1);
-      if (end == std::string_view::npos) return unclosed("'");
+      if (end == std::string_view::npos)
+        return unclosed("'");
       word_ += text_.substr(at_ + 1, end - at_ - 1);
       at_ = end + 1;
       return {};
     }
-    if (c == '"') return take_double();
+    if (c == '"')
+      return take_double();
     if (c == '\\' && at_ + 1 < text_.size()) {
       word_ += text_[at_ + 1];
       at_ += 2;
       return {};
     }
     // A variable or command anywhere, a home folder at the start.
-    if (c == '$' || c == '`' || (c == '~' && first)) expands_ = true;
+    if (c == '$' || c == '`' || (c == '~' && first))
+      expands_ = true;
     word_ += c;
     ++at_;
     return {};
@@ -138,7 +149,8 @@ class Splitter {
       }
       // "$/" and "$" at the end are literal: the end of a regular expression.
       const bool is_variable = c == '$' && starts_variable(next);
-      if (c == '`' || is_variable) expands_ = true;
+      if (c == '`' || is_variable)
+        expands_ = true;
       word_ += c;
       ++at_;
     }
@@ -155,7 +167,8 @@ class Splitter {
            (c >= '0' && c <= '9');
   }
   [[nodiscard]] tl::unexpected<base::Error> unclosed(const char* quote) const {
-    return base::fail(base::Code::kUsage, std::string("the quote ") + quote + " is not closed",
+    return base::fail(base::Code::kUsage,
+                      std::string("the quote ") + quote + " is not closed",
                       "character " + std::to_string(at_ + 1),
                       "Close it, or escape it with a backslash");
   }

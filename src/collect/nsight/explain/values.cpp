@@ -31,22 +31,40 @@ struct Rename {
 };
 
 constexpr std::array kRenames{
-    Rename{"ncu", "--kernel-replay-mode", "--replay-mode", ValueChange::kKeep,
+    Rename{"ncu",
+           "--kernel-replay-mode",
+           "--replay-mode",
+           ValueChange::kKeep,
            "no version of ncu has it"},
     Rename{"ncu", "--kernel-regex", "--kernel-name", ValueChange::kToRegex},
     Rename{"ncu", "--kernel-name", "--kernel-regex", ValueChange::kFromRegex},
-    Rename{"ncu", "--print-details", "--details-all", ValueChange::kDropOption,
+    Rename{"ncu",
+           "--print-details",
+           "--details-all",
+           ValueChange::kDropOption,
            "this version prints all details with --details-all"},
-    Rename{"ncu", "--profile-child-processes", "--target-processes", ValueChange::kAll,
+    Rename{"ncu",
+           "--profile-child-processes",
+           "--target-processes",
+           ValueChange::kAll,
            "it is an option of nvprof"},
     Rename{"ncu", "--output", "--export", ValueChange::kKeep, "it is an option of nsys"},
     Rename{"nsys", "--stop-on-range-end", "--capture-range-end", ValueChange::kStopOnEnd},
     Rename{"nsys", "--capture-range-end", "--stop-on-range-end", ValueChange::kEndToStop},
-    Rename{"nsys", "--profile-child-processes", "", ValueChange::kDropOption,
+    Rename{"nsys",
+           "--profile-child-processes",
+           "",
+           ValueChange::kDropOption,
            "it is an option of nvprof; nsys follows children"},
-    Rename{"nsys", "--nvtx", "", ValueChange::kDropOption,
+    Rename{"nsys",
+           "--nvtx",
+           "",
+           ValueChange::kDropOption,
            "it is an option of ncu; nsys records NVTX with --trace=nvtx"},
-    Rename{"nsys", "--target-processes", "", ValueChange::kDropOption,
+    Rename{"nsys",
+           "--target-processes",
+           "",
+           ValueChange::kDropOption,
            "it is an option of ncu; nsys follows children"},
 };
 
@@ -54,23 +72,28 @@ constexpr std::array kRenames{
 std::optional<Rename> find_rename(const Explaining& about, const std::string& name) {
   const std::string& tool = about.line.tool;
   const auto has = [&](std::string_view option) {
-    if (option.empty()) return false;
-    if (!about.can || about.can->has(option)) return true;
+    if (option.empty())
+      return false;
+    if (!about.can || about.can->has(option))
+      return true;
     return is_hidden_option(tool, option, about.can->version);
   };
   for (const Rename& rename : kRenames) {
     const bool applies = rename.tool == tool && rename.from == name;
-    if (applies && (rename.to.empty() || has(rename.to))) return rename;
+    if (applies && (rename.to.empty() || has(rename.to)))
+      return rename;
   }
   if (const Option* row = find_option(tool, name)) {
     const std::string_view new_name = row->name == name ? row->other : row->name;
-    if (!has(new_name)) return std::nullopt;
+    if (!has(new_name))
+      return std::nullopt;
     return Rename{tool, name, new_name, ValueChange::kKeep, {}};
   }
   const bool is_ncu = tool == "ncu";
   const Option* row = find_option(is_ncu ? "nsys" : "ncu", name);
   const bool is_current = row && row->name == name && row->until.empty();
-  if (!is_current) return std::nullopt;
+  if (!is_current)
+    return std::nullopt;
   return Rename{tool,
                 row->name,
                 {},
@@ -81,10 +104,14 @@ std::optional<Rename> find_rename(const Explaining& about, const std::string& na
 /// ": it went with ncu 2022.1", ": it came with ncu 2023.1".
 std::string history_of(const std::string& tool, const std::string& name) {
   const Option* row = find_option(tool, name);
-  if (!row) return "";
-  if (row->name != name) return ": its name was changed";
-  if (!row->until.empty()) return ": it went with " + tool + " " + std::string(row->until);
-  if (row->since.empty()) return "";
+  if (!row)
+    return "";
+  if (row->name != name)
+    return ": its name was changed";
+  if (!row->until.empty())
+    return ": it went with " + tool + " " + std::string(row->until);
+  if (row->since.empty())
+    return "";
   return ": it came with " + tool + " " + std::string(row->since);
 }
 
@@ -93,7 +120,8 @@ std::string changed_value(ValueChange change, const std::string& value) {
     case ValueChange::kKeep: return value;
     case ValueChange::kToRegex: return "regex:" + value;
     case ValueChange::kFromRegex:
-      if (value.starts_with("regex:")) return value.substr(6);
+      if (value.starts_with("regex:"))
+        return value.substr(6);
       return "^" + model::escape_regex(value) + "$";
     case ValueChange::kAll: return "all";
     case ValueChange::kStopOnEnd: return value == "false" ? "none" : "stop";
@@ -109,15 +137,18 @@ void nsys_range_to_ncu(Explaining& about, const std::string& name, const std::st
   const auto separator = value.find('@');
   const std::string range = value.substr(0, separator);
   std::string domain;
-  if (separator != std::string::npos) domain = value.substr(separator + 1);
+  if (separator != std::string::npos)
+    domain = value.substr(separator + 1);
   std::string expression;
   if (domain == "*") {
     expression = "regex:.*@^" + model::escape_regex(range) + "$/";
   } else {
-    if (!domain.empty()) expression = domain + "@";
+    if (!domain.empty())
+      expression = domain + "@";
     expression += model::escape_range_name(range) + "/";
   }
-  about.fail("unknown_option", name + " is an option of nsys",
+  about.fail("unknown_option",
+             name + " is an option of nsys",
              "Write --nvtx --nvtx-include " + expression);
   about.line.add("--nvtx-include", expression);
 }
@@ -126,7 +157,8 @@ void nsys_range_to_ncu(Explaining& about, const std::string& name, const std::st
 void ncu_range_to_nsys(Explaining& about, const std::string& name, const std::string& value) {
   const auto capture = nsys::capture_of(value);
   std::string hint = "Leave it out: nsys gates on one range by name, without patterns or nesting";
-  if (capture) hint = "Write --capture-range=nvtx --nvtx-capture=" + *capture;
+  if (capture)
+    hint = "Write --capture-range=nvtx --nvtx-capture=" + *capture;
   about.fail("unknown_option", name + " is an option of ncu", hint);
   if (capture && !about.line.has("--nvtx-capture")) {
     about.line.set("--capture-range", "nvtx");
@@ -138,7 +170,8 @@ void ncu_range_to_nsys(Explaining& about, const std::string& name, const std::st
 bool translate_range(Explaining& about, const Argument& argument) {
   const bool is_of_ncu = about.line.tool == "nsys" && argument.name == "--nvtx-include";
   const bool is_of_nsys = about.line.tool == "ncu" && argument.name == "--nvtx-capture";
-  if ((!is_of_ncu && !is_of_nsys) || !argument.value) return false;
+  if ((!is_of_ncu && !is_of_nsys) || !argument.value)
+    return false;
   const std::string value = argument.value->text, name = argument.name;
   about.line.remove(name);
   if (is_of_nsys)
@@ -174,7 +207,8 @@ const Argument* find_unknown(const Explaining& about) {
     // Without an installed tool: only the option that no version has.
     const bool is_unknown =
         about.can ? !argument.is_known : argument.name == "--kernel-replay-mode";
-    if (is_unknown) return &argument;
+    if (is_unknown)
+      return &argument;
   }
   return nullptr;
 }
@@ -182,15 +216,18 @@ const Argument* find_unknown(const Explaining& about) {
 /// Reports an option that is in no table, and replaces it by the most similar one if that fits.
 void replace_by_nearest(Explaining& about, const Argument& wrong, const std::string& problem) {
   std::vector<std::string> names, nearest;
-  if (about.can) names = about.can->option_names();
-  if (about.can) nearest = base::nearest(wrong.name, names, 1);
+  if (about.can)
+    names = about.can->option_names();
+  if (about.can)
+    nearest = base::nearest(wrong.name, names, 1);
   std::string replacement;
   std::string hint = "Leave it out, or use a version that has it";
   if (!nearest.empty()) {
     const std::string& name = nearest.front();
     const bool takes_value = takes(about.line.tool, name, about.can) != Takes::kNothing;
     const bool is_usable = takes_value == wrong.value.has_value() && !about.line.has(name);
-    if (is_usable) replacement = name;
+    if (is_usable)
+      replacement = name;
     hint = is_usable ? "Write " + name : "Leave it out; " + base::did_you_mean(wrong.name, names);
   }
   about.fail("unknown_option", problem, hint);
@@ -200,7 +237,8 @@ void replace_by_nearest(Explaining& about, const Argument& wrong, const std::str
 void unknown_options(Explaining& about) {
   while (const Argument* unknown = find_unknown(about)) {
     const Argument wrong = *unknown;
-    if (translate_range(about, wrong)) continue;
+    if (translate_range(about, wrong))
+      continue;
     const std::string problem = about.me() + " has no option " + wrong.written;
     const auto rule = find_rename(about, wrong.name);
     if (!rule) {
@@ -209,8 +247,10 @@ void unknown_options(Explaining& about) {
     }
     const std::string new_name(rule->to);
     std::string reason = history_of(about.line.tool, wrong.name);
-    if (!rule->reason.empty()) reason = ": " + std::string(rule->reason);
-    about.fail("unknown_option", problem + reason,
+    if (!rule->reason.empty())
+      reason = ": " + std::string(rule->reason);
+    about.fail("unknown_option",
+               problem + reason,
                new_name.empty() ? "Leave it out" : "Write " + new_name);
     rename(about, wrong, new_name, rule->change);
   }
@@ -231,7 +271,8 @@ MergedValue merged_value(const CommandLine& line, const std::string& name) {
   const bool has_regex = std::ranges::any_of(
       values, [](const std::string& value) { return value.starts_with("regex:"); });
   if (name == "--kernel-name" && !has_regex) {
-    for (std::string& value : values) value = model::escape_regex(value);
+    for (std::string& value : values)
+      value = model::escape_regex(value);
     return {"regex:^(" + base::join(values, "|") + ")$",
             "Give it once, as a regular expression of all names"};
   }
@@ -244,7 +285,8 @@ std::string find_repeated(const Explaining& about) {
   for (const Argument& argument : about.line.arguments) {
     const Takes kind = takes(about.line.tool, argument.name, about.can);
     const bool may_repeat = kind == Takes::kValueEach || kind == Takes::kUnknown;
-    if (!may_repeat && !names.insert(argument.name).second) return argument.name;
+    if (!may_repeat && !names.insert(argument.name).second)
+      return argument.name;
   }
   return {};
 }
@@ -253,7 +295,8 @@ void repeated_options(Explaining& about) {
   CommandLine& line = about.line;
   for (;;) {
     const std::string name = find_repeated(about);
-    if (name.empty()) return;
+    if (name.empty())
+      return;
     const MergedValue merged = merged_value(line, name);
     about.fail("repeated_option", name + " is given more than once", merged.hint);
     if (takes(line.tool, name, about.can) == Takes::kNothing) {
@@ -270,22 +313,26 @@ bool contains(const std::vector<std::string>& list, std::string_view value) {
 }
 
 /// The value that was probably meant, one that the option takes; "" if that is unknown.
-std::string likely_value(const std::string& name, const std::string& value,
+std::string likely_value(const std::string& name,
+                         const std::string& value,
                          const std::vector<std::string>& known_values) {
   const std::string low = base::lower(value);
-  if (contains(known_values, low)) return low;
+  if (contains(known_values, low))
+    return low;
   if (name == "--target-processes") {
     const bool means_no = low == "0" || low == "no" || low == "none";
     return means_no ? "application-only" : "all";
   }
   if (known_values == std::vector<std::string>{"true", "false"}) {
-    if (is_yes(value)) return "true";
+    if (is_yes(value))
+      return "true";
     return is_boolean(value) ? "false" : "";
   }
   const bool means_app_range = low == "app-range" || low == "app_range" || low == "apprange";
   if (name == "--replay-mode" && means_app_range) {
     for (const char* mode : {"app-range", "range"})
-      if (contains(known_values, mode)) return mode;
+      if (contains(known_values, mode))
+        return mode;
     return "application";
   }
   const auto nearest = base::nearest(value, known_values, 1);
@@ -294,13 +341,17 @@ std::string likely_value(const std::string& name, const std::string& value,
 
 }  // namespace
 
-void invalid(Explaining& about, const std::string& name, const std::string& value,
+void invalid(Explaining& about,
+             const std::string& name,
+             const std::string& value,
              const std::vector<std::string>& known_values) {
   const std::string better = likely_value(name, value, known_values);
   std::string problem = about.me() + " does not take " + name + " " + base::shell_quote(value);
-  if (!known_values.empty()) problem += "; it takes " + base::join(known_values, ", ");
+  if (!known_values.empty())
+    problem += "; it takes " + base::join(known_values, ", ");
   std::string hint = "Leave it out: the default suits most programs";
-  if (!better.empty()) hint = "Write " + name + " " + better;
+  if (!better.empty())
+    hint = "Write " + name + " " + better;
   about.fail("invalid_value", problem, hint);
   about.line.set(name, better);
 }
@@ -311,10 +362,12 @@ void judge_number(Explaining& about, const std::string& name, const std::string&
   const auto number = base::to_int(value);
   constexpr std::string_view kLeaveOut = "Leave it out to profile every launch";
   if (!number) {
-    about.fail("invalid_value", name + " wants a number, not " + base::shell_quote(value),
+    about.fail("invalid_value",
+               name + " wants a number, not " + base::shell_quote(value),
                "Write a number");
   } else if (*number < 0) {
-    about.fail("invalid_value", name + " " + value + ": a negative number is taken silently",
+    about.fail("invalid_value",
+               name + " " + value + ": a negative number is taken silently",
                std::string(kLeaveOut));
   } else if (*number == 0 && name == "--launch-count") {
     about.fail("invalid_value", name + " " + value + ": ncu refuses zero", std::string(kLeaveOut));
@@ -327,13 +380,16 @@ void judge_number(Explaining& about, const std::string& name, const std::string&
 void judge_nsys_trace(Explaining& about) {
   CommandLine& line = about.line;
   const Argument* trace = line.find("--trace");
-  if (!trace || !trace->value || trace->value->expands) return;
+  if (!trace || !trace->value || trace->value->expands)
+    return;
   const auto& known_values = about.listed("--trace");
-  if (known_values.empty()) return;
+  if (known_values.empty())
+    return;
   std::vector<std::string> kept, wrong;
   for (const std::string_view part : base::split(trace->value->text, ',')) {
     const std::string api(part);
-    if (api.empty()) continue;
+    if (api.empty())
+      continue;
     // `=nvtx` of `-t=nvtx` is another mistake; a blank within quotes is this one.
     if (contains(known_values, api)) {
       kept.push_back(api);
@@ -342,10 +398,13 @@ void judge_nsys_trace(Explaining& about) {
     wrong.push_back(api);
     const std::string trimmed(base::trim(api));
     std::string better;
-    if (trimmed != "python") better = likely_value("--trace", trimmed, known_values);
-    if (!better.empty() && !contains(kept, better)) kept.push_back(better);
+    if (trimmed != "python")
+      better = likely_value("--trace", trimmed, known_values);
+    if (!better.empty() && !contains(kept, better))
+      kept.push_back(better);
   }
-  if (wrong.empty()) return;
+  if (wrong.empty())
+    return;
   const std::string value = base::join(kept, ",");
   about.fail("invalid_value",
              about.me() + " cannot trace " + base::shell_quote(base::join(wrong, ", ")) +
@@ -370,13 +429,17 @@ void nsys_compound_values(Explaining& about) {
       {"--kill", {"none", "sigkill", "sigterm"}}};
   for (const auto& [name, first_parts] : kFirstParts) {
     const Argument* argument = line.find(name);
-    if (!argument || !argument->value || argument->value->expands) continue;
+    if (!argument || !argument->value || argument->value->expands)
+      continue;
     const std::string value = line.value(name);
     const bool is_signal = std::string_view(name) == "--kill" && base::to_uint(value);
     const bool is_known = contains(first_parts, value.substr(0, value.find(':')));
-    if (!is_known && !is_signal) invalid(about, name, value, first_parts);
-    if (value != "repeat-shutdown") continue;
-    about.fail("invalid_value", "--capture-range-end=repeat-shutdown lacks the number of captures",
+    if (!is_known && !is_signal)
+      invalid(about, name, value, first_parts);
+    if (value != "repeat-shutdown")
+      continue;
+    about.fail("invalid_value",
+               "--capture-range-end=repeat-shutdown lacks the number of captures",
                "Write repeat-shutdown:N, or repeat for all");
     line.set("--capture-range-end", "repeat");
   }
@@ -386,7 +449,8 @@ void judge_nsys_values(Explaining& about) {
   CommandLine& line = about.line;
   judge_nsys_trace(about);
   for (const Argument& argument : std::vector<Argument>(line.arguments)) {
-    if (!argument.value || argument.value->expands) continue;
+    if (!argument.value || argument.value->expands)
+      continue;
     const std::string& name = argument.name;
     const std::string& value = argument.value->text;
     // nsys takes only true and false: `Illegal --stats argument: yes`.
@@ -405,8 +469,10 @@ void judge_nsys_values(Explaining& about) {
 // `-t=nvtx`: the value is "=nvtx".
 void equals_behind_letter(Explaining& about) {
   for (Argument& argument : about.line.arguments) {
-    if (!argument.joined || !argument.value || argument.written.starts_with("--")) continue;
-    if (!argument.value->text.starts_with('=')) continue;
+    if (!argument.joined || !argument.value || argument.written.starts_with("--"))
+      continue;
+    if (!argument.value->text.starts_with('='))
+      continue;
     const std::string value = argument.value->text.substr(1);
     about.fail("equals_behind_letter",
                argument.shown() + " gives the value '" + argument.value->text + "'",
@@ -422,7 +488,8 @@ void judge_ncu_values(Explaining& about) {
   CommandLine& line = about.line;
   for (const Argument& argument : std::vector<Argument>(line.arguments)) {
     const Option* row = find_option("ncu", argument.name);
-    if (!argument.value || argument.value->expands || !row) continue;
+    if (!argument.value || argument.value->expands || !row)
+      continue;
     const std::string &name = argument.name, value = argument.value->text;
     const std::vector<std::string>& listed = about.listed(name);
     if (row->is(Option::kYesNo) && !is_boolean(value)) {
@@ -430,29 +497,34 @@ void judge_ncu_values(Explaining& about) {
     } else if (row->is(Option::kNumber)) {
       judge_number(about, name, value);
     } else if (row->key == "warp_sampling_interval") {
-      if (value == "auto" || base::to_uint(value).value_or(32) <= 31) continue;
+      if (value == "auto" || base::to_uint(value).value_or(32) <= 31)
+        continue;
       about.fail("invalid_value",
                  name + " " + base::shell_quote(value) + " is neither auto nor 0 to 31",
                  "Leave it out: the default suits most programs");
       line.remove(name);
     } else if (name == "--target-processes" && !about.can) {
       const bool is_known = value == "all" || value == "application-only";
-      if (!is_known) invalid(about, name, value, {"application-only", "all"});
+      if (!is_known)
+        invalid(about, name, value, {"application-only", "all"});
     } else if (row->is(Option::kListed) && !listed.empty()) {
       std::vector<std::string_view> parts = {value};
-      if (row->is(Option::kList)) parts = base::split(value, ',');
+      if (row->is(Option::kList))
+        parts = base::split(value, ',');
       // The help of 2024.1.1 and newer omits per-nvtx, which they take.
       const bool has_unlisted = std::ranges::any_of(parts, [&](std::string_view part) {
         return !contains(listed, part) && part != "per-nvtx";
       });
-      if (has_unlisted) invalid(about, name, value, listed);
+      if (has_unlisted)
+        invalid(about, name, value, listed);
     }
   }
 }
 
 void judge_options(Explaining& about) {
   equals_behind_letter(about);
-  if (about.line.tool == "ncu" || about.line.verb == "profile") unknown_options(about);
+  if (about.line.tool == "ncu" || about.line.verb == "profile")
+    unknown_options(about);
   repeated_options(about);
   if (about.line.tool == "ncu")
     judge_ncu_values(about);

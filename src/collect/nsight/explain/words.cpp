@@ -20,8 +20,10 @@ bool verb_of_nsys(Explaining& about, Words& words) {
   const CommandLine& line = about.line;
   const bool names_program =
       line.tool == "ncu" && line.arguments.empty() && line.program.size() > 1;
-  if (!names_program || line.program.front().text != "profile") return false;
-  about.fail("foreign_verb", "'profile' is a command of nsys; ncu takes it for the program",
+  if (!names_program || line.program.front().text != "profile")
+    return false;
+  about.fail("foreign_verb",
+             "'profile' is a command of nsys; ncu takes it for the program",
              "Leave it out");
   words.erase(words.begin() + offset(line.program_at));
   return true;
@@ -30,18 +32,22 @@ bool verb_of_nsys(Explaining& about, Words& words) {
 /// `nsys ./app`, `nsys profle ./app`
 bool verb_missing(Explaining& about, Words& words) {
   const CommandLine& line = about.line;
-  if (line.tool == "ncu" || !line.verb.empty()) return false;
-  if (line.has("--version") || line.has("--help")) return false;
-  if (line.arguments.empty() && line.program.empty()) return false;
-  static const std::vector<std::string> kVerbs{"profile", "launch", "start",  "stop",
-                                               "stats",   "export", "analyze"};
+  if (line.tool == "ncu" || !line.verb.empty())
+    return false;
+  if (line.has("--version") || line.has("--help"))
+    return false;
+  if (line.arguments.empty() && line.program.empty())
+    return false;
+  static const std::vector<std::string> kVerbs{
+      "profile", "launch", "start", "stop", "stats", "export", "analyze"};
   const std::size_t place = line.before.size() + 1;
   const std::string word = words[place].text;
   const auto nearest = base::nearest(word, kVerbs, 1);
   const bool may_be_program =
       words.size() == place + 1 || word.find('/') != std::string::npos || base::find_on_path(word);
   const bool is_misspelt = !nearest.empty() && !may_be_program;
-  about.fail("no_verb", "nsys takes '" + word + "' for its command",
+  about.fail("no_verb",
+             "nsys takes '" + word + "' for its command",
              is_misspelt ? "Write nsys " + nearest.front() : std::string());
   if (is_misspelt)
     words[place] = literal(nearest.front());
@@ -54,10 +60,12 @@ bool verb_missing(Explaining& about, Words& words) {
 /// takes it; other versions are unknown.
 bool double_dash(Explaining& about, Words& words) {
   const CommandLine& line = about.line;
-  if (!line.double_dash || !line.records()) return false;
+  if (!line.double_dash || !line.records())
+    return false;
   const bool is_ncu = line.tool == "ncu";
   const Version version = about.can ? about.can->version : Version{};
-  if (is_ncu && version >= Version{2025, 3, 0}) return false;
+  if (is_ncu && version >= Version{2025, 3, 0})
+    return false;
   const Version first_unknown = is_ncu ? Version{2024, 2, 0} : Version{2024, 1, 0};
   const bool is_refused = version.year > 0 && version < first_unknown;
   const std::string problem = "'--' before the program";
@@ -71,26 +79,32 @@ bool double_dash(Explaining& about, Words& words) {
 
 /// Could this word be a further value of the option before it? `after_comma`: that option's value
 /// ends in a comma.
-bool is_further_value(const Explaining& about, const std::string& name, const std::string& word,
+bool is_further_value(const Explaining& about,
+                      const std::string& name,
+                      const std::string& word,
                       bool after_comma) {
   const bool is_option_or_path =
       word.starts_with('-') || word.starts_with('/') || word.starts_with("./");
-  if (word.empty() || is_option_or_path) return false;
+  if (word.empty() || is_option_or_path)
+    return false;
   if (name == "--nvtx-include" || name == "--nvtx-exclude")
     return word.ends_with('/') || word.starts_with("regex:") || word.starts_with('[');
-  if (name == "--section") return about.can && about.can->sections.contains(word);
-  if (name == "--metrics") return word.find("__") != std::string::npos;
+  if (name == "--section")
+    return about.can && about.can->sections.contains(word);
+  if (name == "--metrics")
+    return word.find("__") != std::string::npos;
   if (name != "--trace") {
     const bool may_be_program =
         word.find_first_of("./") != std::string::npos || base::find_on_path(word);
     return after_comma && !may_be_program;
   }
-  static const std::vector<std::string> kCommonApis{"cuda",  "nvtx", "osrt",   "cublas",
-                                                    "cudnn", "mpi",  "opengl", "none"};
+  static const std::vector<std::string> kCommonApis{
+      "cuda", "nvtx", "osrt", "cublas", "cudnn", "mpi", "opengl", "none"};
   const auto& listed = about.listed(name);
   const auto& apis = listed.empty() ? kCommonApis : listed;
   const std::string first = word.substr(0, word.find(','));
-  if (std::ranges::find(apis, first) != apis.end()) return true;
+  if (std::ranges::find(apis, first) != apis.end())
+    return true;
   return after_comma && !base::nearest(first, apis, 1).empty() && !base::find_on_path(word);
 }
 
@@ -98,16 +112,20 @@ bool is_further_value(const Explaining& about, const std::string& name, const st
 /// ends at the blank, and the tool takes nvtx or B/ for the program.
 bool blank_in_list(Explaining& about, Words& words) {
   const CommandLine& line = about.line;
-  if (line.arguments.empty() || line.program.size() < 2 || line.double_dash) return false;
+  if (line.arguments.empty() || line.program.size() < 2 || line.double_dash)
+    return false;
   const Argument& argument = line.arguments.back();
   const std::string name = argument.name, next = line.program.front().text;
   const bool takes_list = has_trait(line.table(), name, Option::kList);
   const bool may_repeat = has_trait(line.table(), name, Option::kEach);
-  if (!takes_list && !may_repeat) return false;
-  if (!argument.value || argument.value->expands) return false;
+  if (!takes_list && !may_repeat)
+    return false;
+  if (!argument.value || argument.value->expands)
+    return false;
   const std::string value = argument.value->text;
   const bool ends_in_comma = value.size() > 1 && value.ends_with(',');
-  if (!is_further_value(about, name, next, ends_in_comma)) return false;
+  if (!is_further_value(about, name, next, ends_in_comma))
+    return false;
   const std::string consequence = line.tool + " takes '" + next + "' for the program";
   const std::size_t program = line.program_at;
   std::string& last = words[program - 1].text;
@@ -119,23 +137,27 @@ bool blank_in_list(Explaining& about, Words& words) {
     words.erase(words.begin() + offset(program));
     return true;
   }
-  about.fail("list_in_expression", consequence + ": " + name + " takes one value",
+  about.fail("list_in_expression",
+             consequence + ": " + name + " takes one value",
              "Write " + name + " before each of them");
-  if (ends_in_comma) words[program - 1] = literal(last.substr(0, last.size() - 1));
+  if (ends_in_comma)
+    words[program - 1] = literal(last.substr(0, last.size() - 1));
   words.insert(words.begin() + offset(program), literal(name));
   return true;
 }
 
 /// Has a yes-or-no option taken an option or the program for its value?
 bool took_other_word(const CommandLine& line, const Argument& argument, const std::string& value) {
-  if (!has_trait(line.table(), argument.name, Option::kYesNo) || is_boolean(value)) return false;
+  if (!has_trait(line.table(), argument.name, Option::kYesNo) || is_boolean(value))
+    return false;
   return value.starts_with('-') || value.find('/') != std::string::npos || line.program.empty() ||
          base::find_on_path(value).has_value();
 }
 
 /// Is the value an option? A number may start with one dash.
 bool is_option(const CommandLine& line, const std::string& value) {
-  if (value.size() > 2) return value.starts_with("--");
+  if (value.size() > 2)
+    return value.starts_with("--");
   return value.size() == 2 && value[0] == '-' && !long_name(line.table(), value[1]).empty();
 }
 
@@ -144,7 +166,8 @@ std::string_view usual_value(std::string_view option) {
   static constexpr std::pair<std::string_view, std::string_view> kUsual[] = {
       {"--print-summary", "per-kernel"}, {"--target-processes", "all"}, {"--page", "details"}};
   for (const auto& [name, value] : kUsual)
-    if (name == option) return value;
+    if (name == option)
+      return value;
   return {};
 }
 
@@ -152,9 +175,11 @@ std::string_view usual_value(std::string_view option) {
 bool value_missing(Explaining& about, Words& words) {
   const CommandLine& line = about.line;
   for (const Argument& argument : line.arguments) {
-    if (!argument.is_known || argument.joined) continue;
+    if (!argument.is_known || argument.joined)
+      continue;
     const Takes kind = takes(line.table(), argument.name, about.can);
-    if (kind == Takes::kNothing || kind == Takes::kUnknown) continue;
+    if (kind == Takes::kNothing || kind == Takes::kUnknown)
+      continue;
     std::string problem = argument.written + " is last, without its value";
     std::string value(usual_value(argument.name));
     if (argument.value) {
@@ -182,16 +207,22 @@ bool is_tool_option(const Explaining& about, const std::string& word, const std:
   const auto equal = word.find('=');
   const std::string written = word.substr(0, equal);
   std::string name = written;
-  if (word.size() == 2 && word[0] == '-') name = long_name(about.line.table(), word[1]);
-  if (!name.starts_with("--") || (about.can && !about.can->has(name))) return false;
+  if (word.size() == 2 && word[0] == '-')
+    name = long_name(about.line.table(), word[1]);
+  if (!name.starts_with("--") || (about.can && !about.can->has(name)))
+    return false;
   if (has_trait(about.line.table(), name, Option::kTelling))
     return name == written || name == "--kernel-name";
   const std::string value = equal == std::string::npos ? next : word.substr(equal + 1);
-  if (name == "--set") return about.can && about.can->sets.contains(value);
-  if (name == "--section") return about.can && about.can->sections.contains(next);
-  if (name == "--metrics") return next.find("__") != std::string::npos;
+  if (name == "--set")
+    return about.can && about.can->sets.contains(value);
+  if (name == "--section")
+    return about.can && about.can->sections.contains(next);
+  if (name == "--metrics")
+    return next.find("__") != std::string::npos;
   const auto& listed = about.listed(name);
-  if (listed.empty() || has_trait(about.line.table(), name, Option::kYesNo)) return false;
+  if (listed.empty() || has_trait(about.line.table(), name, Option::kYesNo))
+    return false;
   return std::ranges::all_of(base::split(value, ','), [&](std::string_view part) {
     return std::ranges::find(listed, part) != listed.end();
   });
@@ -200,7 +231,8 @@ bool is_tool_option(const Explaining& about, const std::string& word, const std:
 /// `ncu ./app --nvtx --nvtx-include decode/`
 bool option_after_program(Explaining& about, Words& words) {
   const CommandLine& line = about.line;
-  if (!line.records()) return false;
+  if (!line.records())
+    return false;
   Words moved, kept;
   std::vector<std::string> names;
   bool is_certain = false;  // --nvtx alone may be an option of the program
@@ -222,18 +254,23 @@ bool option_after_program(Explaining& about, Words& words) {
     const std::string name = text.starts_with("--") ? text : long_name(line.table(), text[1]);
     const bool has_separate_value = is_option && has_next && text.find('=') == std::string::npos &&
                                     takes(line.table(), name, about.can) != Takes::kNothing;
-    if (!has_separate_value) continue;
+    if (!has_separate_value)
+      continue;
     moved.push_back(line.program[++i]);
-    if (next.starts_with('-')) names.push_back(next.substr(0, next.find('=')));
+    if (next.starts_with('-'))
+      names.push_back(next.substr(0, next.find('=')));
   }
-  if (!is_certain) return false;
+  if (!is_certain)
+    return false;
   const std::string program = line.double_dash ? "--" : line.program.front().text;
-  about.warn("option_behind_program", base::join(names, ", ") + " behind " + program +
-                                          ": the program gets it, not " + line.tool);
+  about.warn(
+      "option_behind_program",
+      base::join(names, ", ") + " behind " + program + ": the program gets it, not " + line.tool);
   const std::size_t first = line.double_dash ? line.program_at - 1 : line.program_at;
   words.erase(words.begin() + offset(first), words.end());
   words.insert(words.end(), moved.begin(), moved.end());
-  if (line.double_dash) words.push_back(literal("--"));
+  if (line.double_dash)
+    words.push_back(literal("--"));
   words.insert(words.end(), kept.begin(), kept.end());
   return true;
 }
@@ -241,16 +278,22 @@ bool option_after_program(Explaining& about, Words& words) {
 }  // namespace
 
 bool mend_words(Explaining& about, Words& words) {
-  for (const Correction correction : {verb_of_nsys, verb_missing, double_dash, value_missing,
-                                      blank_in_list, option_after_program}) {
-    if (correction(about, words)) return true;
+  for (const Correction correction : {verb_of_nsys,
+                                      verb_missing,
+                                      double_dash,
+                                      value_missing,
+                                      blank_in_list,
+                                      option_after_program}) {
+    if (correction(about, words))
+      return true;
   }
   return false;
 }
 
 void judge_program(Explaining& about) {
   const CommandLine& line = about.line;
-  if (!line.program.empty()) return;
+  if (!line.program.empty())
+    return;
   const bool needs_no_program = std::ranges::any_of(line.arguments, [&](const auto& argument) {
     return has_trait(line.table(), argument.name, Option::kAlone);
   });
@@ -258,11 +301,13 @@ void judge_program(Explaining& about) {
   const bool is_system_wide =
       line.value("--sample") == "system-wide" || line.value("--cpuctxsw") == "system-wide";
   const bool resets_clocks = line.value("--clock-control") == "reset";
-  if (needs_no_program || attaches || is_system_wide || resets_clocks) return;
+  if (needs_no_program || attaches || is_system_wide || resets_clocks)
+    return;
   if (line.records())
     about.fail("no_program", "no program after the options");
   else
-    about.fail("no_program", "no report after the options",
+    about.fail("no_program",
+               "no report after the options",
                "Name the report: nsys " + line.verb + " report1.nsys-rep");
   about.lost = true;
 }

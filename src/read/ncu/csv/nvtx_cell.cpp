@@ -15,10 +15,17 @@ using namespace std::string_view_literals;
 constexpr std::size_t kMostEntry = 64 * 1024;
 constexpr int kMostQuotes = 64;
 constexpr std::string_view kDefault = "<default domain>";
-constexpr std::array kPayloads{"none"sv,  "Uint64"sv, "Int64"sv, "Double"sv,        "Uint32"sv,
-                               "Int32"sv, "Float"sv,  "Json"sv,  "JsonRegistered"sv};
-constexpr std::array kMessages{"none"sv,       "ASCII"sv,      "UNICODE"sv, "Unicode"sv,
-                               "REGISTERED"sv, "Registered"sv, "UNKNOWN"sv};
+constexpr std::array kPayloads{"none"sv,
+                               "Uint64"sv,
+                               "Int64"sv,
+                               "Double"sv,
+                               "Uint32"sv,
+                               "Int32"sv,
+                               "Float"sv,
+                               "Json"sv,
+                               "JsonRegistered"sv};
+constexpr std::array kMessages{
+    "none"sv, "ASCII"sv, "UNICODE"sv, "Unicode"sv, "REGISTERED"sv, "Registered"sv, "UNKNOWN"sv};
 
 bool one_of(std::string_view word, auto& words) {
   return std::ranges::find(words, word) != words.end();
@@ -44,7 +51,8 @@ struct Split {
 std::optional<Split> split_entry(std::string_view entry) {
   std::vector<std::size_t> colons;
   for (std::size_t i = 0; i < entry.size(); ++i) {
-    if (entry[i] == ':') colons.push_back(i);
+    if (entry[i] == ':')
+      colons.push_back(i);
   }
   const auto field = [&](std::size_t c) {  // between colon c and the next
     const std::size_t from = colons[c] + 1,
@@ -54,7 +62,8 @@ std::optional<Split> split_entry(std::string_view entry) {
   std::optional<Split> longest;
   const std::size_t n = colons.size();
   for (std::size_t c = n; c-- > 0;) {  // c: the colon before PL_Type
-    if (!one_of(field(c), kPayloads)) continue;
+    if (!one_of(field(c), kPayloads))
+      continue;
     // a payload (JSON) may hold colons itself, so the colour's place is searched
     for (std::size_t k = c + 2; k + 3 <= n && k < c + 40; ++k) {
       if (k + 2 >= n || !is_color_type(field(k)) || !is_color(field(k + 1)) ||
@@ -62,13 +71,16 @@ std::optional<Split> split_entry(std::string_view entry) {
         continue;
       const std::string_view message_type = field(k + 2);
       std::string_view message;
-      if (k + 3 < n) message = entry.substr(colons[k + 3] + 1);
-      if (message_type == "none" && message != "none") continue;
+      if (k + 3 < n)
+        message = entry.substr(colons[k + 3] + 1);
+      if (message_type == "none" && message != "none")
+        continue;
       const Split found{entry.substr(0, colons[c]),
                         message_type == "none" ? std::string_view{} : message,
                         message_type == "none"};
       if (found.message.empty() && message_type == "none") {
-        if (!longest) longest = found;
+        if (!longest)
+          longest = found;
       } else if (found.head == found.message ||
                  found.head.ends_with(":" + std::string(found.message))) {
         return Split{found.head, found.message, true};
@@ -78,7 +90,8 @@ std::optional<Split> split_entry(std::string_view entry) {
       break;
     }
   }
-  if (longest) return longest;
+  if (longest)
+    return longest;
   if (n >= 2 && one_of(field(n - 2), kPayloads))
     return Split{entry.substr(0, colons[n - 2]), {}, true};
   return std::nullopt;
@@ -105,7 +118,8 @@ CellRange named(const Split& split, bool has_domain) {
     return range;
   }
   range.domain = head.substr(0, colon);
-  if (range.domain == kDefault) range.domain = {};
+  if (range.domain == kDefault)
+    range.domain = {};
   range.name = head.substr(colon + 1);
   return range;
 }
@@ -136,13 +150,17 @@ void for_each_entry(std::string_view cell, std::uint64_t& left_over, Take&& take
     int candidates = 0;
     for (std::size_t close = cell.find('"', offset + 1); close != std::string_view::npos;
          close = cell.find('"', close + 1)) {
-      if (close + 1 < cell.size() && cell[close + 1] != ' ') continue;
-      if (close - offset > kMostEntry || ++candidates > kMostQuotes) break;
+      if (close + 1 < cell.size() && cell[close + 1] != ' ')
+        continue;
+      if (close - offset > kMostEntry || ++candidates > kMostQuotes)
+        break;
       const auto split = split_entry(cell.substr(offset + 1, close - offset - 1));
-      if (!split || (found && !split->sure)) continue;
+      if (!split || (found && !split->sure))
+        continue;
       found = split;
       end = close + 1;
-      if (split->sure) break;
+      if (split->sure)
+        break;
     }
     if (!found) {
       ++left_over;
@@ -155,7 +173,9 @@ void for_each_entry(std::string_view cell, std::uint64_t& left_over, Take&& take
 
 }  // namespace
 
-std::vector<CellRange> parse_cell(std::string_view cell, Cell kind, std::string_view domain,
+std::vector<CellRange> parse_cell(std::string_view cell,
+                                  Cell kind,
+                                  std::string_view domain,
                                   std::uint64_t& left_over) {
   std::vector<CellRange> ranges;
   for_each_entry(cell, left_over, [&](Split split, std::uint64_t thread) {
@@ -163,13 +183,16 @@ std::vector<CellRange> parse_cell(std::string_view cell, Cell kind, std::string_
     if (kind == Cell::kStartEnd) {
       const std::size_t colon = std::min(split.head.find(':'), split.head.size() - 1);
       const auto number = base::to_uint(split.head.substr(0, colon));
-      if (!number) return void(++left_over);
+      if (!number)
+        return void(++left_over);
       id = *number;
       split.head.remove_prefix(colon + 1);
     }
     CellRange& range = ranges.emplace_back(named(split, kind != Cell::kSummary));
-    if (kind == Cell::kSummary) range.domain = domain == kDefault ? std::string_view{} : domain;
-    if (kind == Cell::kPushPop) range.thread = thread;
+    if (kind == Cell::kSummary)
+      range.domain = domain == kDefault ? std::string_view{} : domain;
+    if (kind == Cell::kPushPop)
+      range.thread = thread;
     range.id = id;
   });
   return ranges;

@@ -27,7 +27,9 @@ struct CellRange {
 enum class Cell : std::uint8_t { kPushPop, kStartEnd, kSummary };
 
 /// Entries of a cell; `left_over` counts entries that could not be split. `domain`: of a summary.
-[[nodiscard]] std::vector<CellRange> parse_cell(std::string_view cell, Cell kind,
-                                                std::string_view domain, std::uint64_t& left_over);
+[[nodiscard]] std::vector<CellRange> parse_cell(std::string_view cell,
+                                                Cell kind,
+                                                std::string_view domain,
+                                                std::uint64_t& left_over);
 
 }  // namespace rangescope::read::ncu_csv

@@ -48,9 +48,11 @@ bool is_header(const Row& row) {
   const auto has = [&](std::string_view name) {
     return std::ranges::find(row.cells, name) != row.cells.end();
   };
-  if (row.cells.size() < 5) return false;
+  if (row.cells.size() < 5)
+    return false;
   const std::string_view first = row.cells[0];
-  if (first == "ID") return has("Process ID") && has("Kernel Name");
+  if (first == "ID")
+    return has("Process ID") && has("Kernel Name");
   if (first == "Process ID" || first == "Domain" || first == "Device")
     return has("Kernel Name") && has("Invocations");
   return false;
@@ -75,8 +77,10 @@ std::string metric_of_label(std::string_view section, std::string_view label) {
     return "dram__bytes.sum.per_second";
   static const auto labels = base::rows<2>(rangescope_ncu_labels);
   for (const auto& [known, metric] : labels)
-    if (known == label) return std::string(metric);
-  if (section.empty() || section == "Command line profiler metrics") return std::string(label);
+    if (known == label)
+      return std::string(metric);
+  if (section.empty() || section == "Command line profiler metrics")
+    return std::string(label);
   return std::string(section) + "/" + std::string(label);
 }
 
@@ -86,7 +90,8 @@ class CsvSession {
       : text_(text), path_(std::move(path)), options_(options) {}
 
   [[nodiscard]] const char* page_name() const {
-    if (kind_ == Kind::kRaw) return "raw";
+    if (kind_ == Kind::kRaw)
+      return "raw";
     return kind_ == Kind::kDetails ? "details" : "summary";
   }
 
@@ -101,10 +106,12 @@ class CsvSession {
     Row row;
     bool units = kind_ == Kind::kRaw;
     while (next_row(text_, offset, line, row, Unquoted::kWhole)) {
-      if (foreign(row)) continue;
+      if (foreign(row))
+        continue;
       if (row.torn) {
         session_.losses.push_back(
-            {"torn_tail", 1,
+            {"torn_tail",
+             1,
              "the file ends inside a row: " + path_ + ":" + std::to_string(row.line)});
         break;
       }
@@ -113,7 +120,8 @@ class CsvSession {
         continue;
       }
       const bool at_end = offset >= text_.size() && text_.back() != '\n';
-      if (at_end && (row.cells.size() < names_.size() || text_.back() == ',')) torn_row_ = row.line;
+      if (at_end && (row.cells.size() < names_.size() || text_.back() == ','))
+        torn_row_ = row.line;
       if (units) {
         units = false;
         const bool is_units = cell(row, columns_.id).empty() && cell(row, columns_.kernel).empty();
@@ -135,7 +143,8 @@ class CsvSession {
     }
     finish();
     if (session_.measurements.empty()) {
-      return fail(Code::kNothingCaptured, "the CSV has a header, but no results",
+      return fail(Code::kNothingCaptured,
+                  "the CSV has a header, but no results",
                   path_ + ":" + std::to_string(header_line_),
                   "If it contains 'No kernels were profiled', ncu's filters matched nothing.");
     }
@@ -169,7 +178,9 @@ class CsvSession {
       offset = std::min(end + 1, text_.size());
       ++line;
     }
-    return fail(Code::kBadData, "no header of ncu's CSV was found", path_,
+    return fail(Code::kBadData,
+                "no header of ncu's CSV was found",
+                path_,
                 "Print it with `ncu --csv`, or `ncu --import FILE --csv`.");
   }
 
@@ -201,26 +212,34 @@ class CsvSession {
       names_.emplace_back(name);
       bool is_id = name == "Host Name" || name == "Kernel Time" || name == "Device Name";
       for (const auto& [text, place] : known) {
-        if (name != text) continue;
-        if (*place == kAbsent) *place = i;
+        if (name != text)
+          continue;
+        if (*place == kAbsent)
+          *place = i;
         is_id = true;
       }
-      if (name.starts_with("thread Domain:Push/Pop_Range")) c.push_pop = i, is_id = true;
-      if (name.starts_with("Id:Domain:Start/Stop_Range")) c.start_end = i, is_id = true;
-      if (name.starts_with("Range:PL_Type")) c.summary_ranges = i, is_id = true;
-      if (is_id) last_id = i;
+      if (name.starts_with("thread Domain:Push/Pop_Range"))
+        c.push_pop = i, is_id = true;
+      if (name.starts_with("Id:Domain:Start/Stop_Range"))
+        c.start_end = i, is_id = true;
+      if (name.starts_with("Range:PL_Type"))
+        c.summary_ranges = i, is_id = true;
+      if (is_id)
+        last_id = i;
     }
     if (c.invocations != kAbsent) {
       kind_ = Kind::kSummary;
     } else if (c.metric != kAbsent) {
       kind_ = Kind::kDetails;
       if (c.value == kAbsent) {
-        return fail(Code::kBadData, "the header has a column 'Metric Name' but no 'Metric Value'",
+        return fail(Code::kBadData,
+                    "the header has a column 'Metric Name' but no 'Metric Value'",
                     path_ + ":" + std::to_string(header_line_));
       }
       if (c.unit == kAbsent) {
         return fail(
-            Code::kBadData, "the header has a column 'Metric Name' but no 'Metric Unit'",
+            Code::kBadData,
+            "the header has a column 'Metric Name' but no 'Metric Unit'",
             path_ + ":" + std::to_string(header_line_),
             "Keep that column: ncu scales each value by itself. Or give the report (.ncu-rep).");
       }
@@ -233,8 +252,10 @@ class CsvSession {
 
   /// Lines between the rows that are not ncu's: counted, except its own progress lines.
   bool foreign(const Row& row) {
-    if (!row.text.empty() && row.text.front() == '"') return false;
-    if (row.text.empty() || row.text.starts_with("==")) return true;
+    if (!row.text.empty() && row.text.front() == '"')
+      return false;
+    if (row.text.empty() || row.text.starts_with("=="))
+      return true;
     ++foreign_lines_;
     return true;
   }
@@ -246,16 +267,20 @@ class CsvSession {
     else if (format == "de" || format == "fr")
       point_ = Point::kComma;
     else if (!format.empty()) {
-      return fail(Code::kUsage, "no number format is called '" + format + "'", "--number-format",
+      return fail(Code::kUsage,
+                  "no number format is called '" + format + "'",
+                  "--number-format",
                   "Use one of C, en, de, fr.");
     }
-    if (point_ != Point::kUnknown) return {};
+    if (point_ != Point::kUnknown)
+      return {};
     PointGuess guess;
     std::size_t offset = body_;
     std::uint64_t line = body_line_;
     Row row;
     while (next_row(text_, offset, line, row, Unquoted::kWhole)) {
-      if (row.torn || row.text.empty() || row.text.front() != '"' || is_header(row)) continue;
+      if (row.torn || row.text.empty() || row.text.front() != '"' || is_header(row))
+        continue;
       if (kind_ == Kind::kRaw) {
         for (std::size_t i = columns_.first_metric; i < row.cells.size(); ++i)
           guess.see(row.cells[i], row.line);
@@ -271,13 +296,15 @@ class CsvSession {
       return fail(Code::kBadData,
                   "numbers have a decimal point in line " + std::to_string(guess.dot_line()) +
                       " and a decimal comma in line " + std::to_string(guess.comma_line()),
-                  at(std::max(guess.dot_line(), guess.comma_line())), std::string(kHint));
+                  at(std::max(guess.dot_line(), guess.comma_line())),
+                  std::string(kHint));
     }
     if (guess.ambiguous()) {
       return fail(Code::kBadData,
                   "'" + std::string(guess.open_cell()) +
                       "' is ambiguous, and no other number of the file decides it",
-                  at(guess.open_line()), std::string(kHint));
+                  at(guess.open_line()),
+                  std::string(kHint));
     }
     point_ = guess.point();
     return {};
@@ -291,7 +318,8 @@ class CsvSession {
   std::uint32_t device(const Row& row, std::uint32_t process) {
     const auto ordinal = base::to_uint(cell(row, columns_.device));
     const std::string_view capability = cell(row, columns_.capability);
-    if (!ordinal) return kNone;
+    if (!ordinal)
+      return kNone;
     model::Device device{process, static_cast<std::uint32_t>(*ordinal)};
     const std::size_t dot = std::min(capability.find_first_of(".,"), capability.size());
     device.compute_major =
@@ -305,12 +333,15 @@ class CsvSession {
   /// "(16, 16, 1)"; the totals of old summaries are one number and no shape.
   static bool dimensions(std::string_view text, std::array<std::uint32_t, 3>& xyz) {
     text = base::trim(text);
-    if (!text.starts_with('(') || !text.ends_with(')')) return false;
+    if (!text.starts_with('(') || !text.ends_with(')'))
+      return false;
     const auto parts = base::split(text.substr(1, text.size() - 2), ',');
-    if (parts.size() != 3) return false;
+    if (parts.size() != 3)
+      return false;
     for (std::size_t i = 0; i < 3; ++i) {
       const auto number = base::to_uint(base::trim(parts[i]));
-      if (!number || *number > UINT32_MAX) return false;
+      if (!number || *number > UINT32_MAX)
+        return false;
       xyz[i] = static_cast<std::uint32_t>(*number);
     }
     return true;
@@ -319,7 +350,8 @@ class CsvSession {
   std::uint32_t metric(const std::string& name) {
     const auto [at, added] =
         metrics_.try_emplace(name, static_cast<std::uint32_t>(session_.metrics.size()));
-    if (added) session_.metrics.push_back({name, {}, "ncu"});
+    if (added)
+      session_.metrics.push_back({name, {}, "ncu"});
     return at->second;
   }
 
@@ -330,12 +362,14 @@ class CsvSession {
     const auto scaled = model::parse_ncu_unit(unit);
     if (def.unit.empty() && def.name.find("__") != std::string::npos)
       def.unit = model::metric_unit(def.name);
-    if (def.unit.empty()) def.unit = scaled.unit;
+    if (def.unit.empty())
+      def.unit = scaled.unit;
     const UnitKind kind = kind_of(def.unit);
     // Many have none (rates of 2025, ratios, launch__stack_size); times and percentages always do.
     const bool may_lack = kind != UnitKind::kTime &&
                           (kind != UnitKind::kShare || def.name.find(".pct") == std::string::npos);
-    if (kind == kind_of(scaled.unit) || (scaled.unit.empty() && may_lack)) return scaled.factor;
+    if (kind == kind_of(scaled.unit) || (scaled.unit.empty() && may_lack))
+      return scaled.factor;
     if (def.unit == scaled.unit + "/s")
       return scaled.factor;  // rates of the LRC as 2024.1 prints them
     if (mismatched_++ == 0)
@@ -345,9 +379,12 @@ class CsvSession {
 
   enum class UnitKind : std::uint8_t { kTime, kShare, kBytes, kRate, kCount };
   static UnitKind kind_of(std::string_view unit) {
-    if (unit == "ns") return UnitKind::kTime;
-    if (unit.starts_with("ratio")) return UnitKind::kShare;
-    if (unit == "Hz" || unit.ends_with("/s")) return UnitKind::kRate;
+    if (unit == "ns")
+      return UnitKind::kTime;
+    if (unit.starts_with("ratio"))
+      return UnitKind::kShare;
+    if (unit == "Hz" || unit.ends_with("/s"))
+      return UnitKind::kRate;
     return unit.starts_with("byte") || unit == "bit" ? UnitKind::kBytes : UnitKind::kCount;
   }
 
@@ -362,7 +399,8 @@ class CsvSession {
     const bool measured = !unit.empty() || metric.ends_with(".sum") || metric.ends_with(".avg") ||
                           metric.ends_with(".max") || metric.ends_with(".min") ||
                           metric.ends_with(".pct");
-    if (measured || (text.front() >= '0' && text.front() <= '9')) ++bad_numbers_;
+    if (measured || (text.front() >= '0' && text.front() <= '9'))
+      ++bad_numbers_;
   }
 
   /// Counts a value that nothing can have: a duration below 0.
@@ -372,7 +410,9 @@ class CsvSession {
     return is;
   }
 
-  void add_value(model::Measurement& measurement, std::uint32_t index, std::string_view text,
+  void add_value(model::Measurement& measurement,
+                 std::uint32_t index,
+                 std::string_view text,
                  std::string_view unit) {
     text = base::trim(
         text.substr(0, std::min(text.find('('), text.size())));  // instances follow in brackets
@@ -382,13 +422,16 @@ class CsvSession {
       return;
     }
     const auto factor = factor_of(session_.metrics[index], unit);
-    if (!factor || impossible(session_.metrics[index], *number)) return;
-    if (stamps_.size() <= index) stamps_.resize(index + 1);
+    if (!factor || impossible(session_.metrics[index], *number))
+      return;
+    if (stamps_.size() <= index)
+      stamps_.resize(index + 1);
     const double value = *number * *factor;
     if (stamps_[index] ==
         session_.measurements.size()) {  // a metric of several sections, or two with one label
       for (const model::MetricValue& earlier : measurement.values)
-        if (earlier.metric == index && earlier.value != value) ambiguous_.insert(index);
+        if (earlier.metric == index && earlier.value != value)
+          ambiguous_.insert(index);
       return;
     }
     stamps_[index] = session_.measurements.size();
@@ -404,13 +447,17 @@ class CsvSession {
     const bool has_grid = dimensions(cell(row, columns_.grid), shape.grid),
                has_block = dimensions(cell(row, columns_.block), shape.block);
     if (!has_grid && !has_block && kind_ != Kind::kSummary) {
-      if (kernel == "range") measurement.scope = model::MeasuredScope::kRange;
-      if (kernel == "graph") measurement.scope = model::MeasuredScope::kGraph;
-      if (kernel == "cmdlist") measurement.scope = model::MeasuredScope::kCommandList;
+      if (kernel == "range")
+        measurement.scope = model::MeasuredScope::kRange;
+      if (kernel == "graph")
+        measurement.scope = model::MeasuredScope::kGraph;
+      if (kernel == "cmdlist")
+        measurement.scope = model::MeasuredScope::kCommandList;
     }
     if (measurement.scope == model::MeasuredScope::kKernel) {
       measurement.kernel_name = index_.kernel_name(kernel);
-      if (has_grid || has_block) measurement.shape = index_.shapes.of(shape);
+      if (has_grid || has_block)
+        measurement.shape = index_.shapes.of(shape);
     }
     if (const auto stream = base::to_uint(cell(row, columns_.stream))) {
       const auto context =
@@ -426,12 +473,15 @@ class CsvSession {
   void ranges(const Row& row, model::Measurement& measurement) {
     const auto add = [&](const CellRange& range, model::RangeKind kind) {
       measurement.ranges.push_back({index_.domain(range.domain),
-                                    session_.strings.intern(range.name), kind,
+                                    session_.strings.intern(range.name),
+                                    kind,
                                     kind == model::RangeKind::kStartEnd ? range.id + 1 : 0});
     };
     if (columns_.summary_ranges != kAbsent) {
-      for (const CellRange& range : parse_cell(cell(row, columns_.summary_ranges), Cell::kSummary,
-                                               cell(row, columns_.domain), bad_ranges_))
+      for (const CellRange& range : parse_cell(cell(row, columns_.summary_ranges),
+                                               Cell::kSummary,
+                                               cell(row, columns_.domain),
+                                               bad_ranges_))
         add(range, model::RangeKind::kPushPop);
       return;
     }
@@ -439,7 +489,8 @@ class CsvSession {
         parse_cell(cell(row, columns_.push_pop), Cell::kPushPop, {}, bad_ranges_);
     const std::vector<CellRange> open =
         parse_cell(cell(row, columns_.start_end), Cell::kStartEnd, {}, bad_ranges_);
-    for (const CellRange& range : open) add(range, model::RangeKind::kStartEnd);
+    for (const CellRange& range : open)
+      add(range, model::RangeKind::kStartEnd);
     const bool one_thread = std::ranges::all_of(
         stack, [&](const CellRange& range) { return range.thread == stack.front().thread; });
     if (!one_thread) {
@@ -450,7 +501,8 @@ class CsvSession {
       // the innermost of the default domain last: it is what a range result is taken for
       for (const bool own : {false, true}) {
         for (const CellRange& range : stack) {
-          if (range.domain.empty() == own) add(range, model::RangeKind::kPushPop);
+          if (range.domain.empty() == own)
+            add(range, model::RangeKind::kPushPop);
         }
       }
     }
@@ -470,17 +522,21 @@ class CsvSession {
   }
 
   void take(const Row& row) {
-    if (kind_ == Kind::kSummary) return summary(row);
+    if (kind_ == Kind::kSummary)
+      return summary(row);
     const std::string_view id = cell(row, columns_.id);
     if (!base::to_uint(id) || cell(row, columns_.kernel).empty()) {
-      if (torn_row_ == 0) ++bad_rows_;
+      if (torn_row_ == 0)
+        ++bad_rows_;
       return;
     }
     if (kind_ == Kind::kRaw) {
-      if (row.cells.size() < names_.size() && torn_row_ == 0) ++short_rows_;
+      if (row.cells.size() < names_.size() && torn_row_ == 0)
+        ++short_rows_;
       model::Measurement& measurement = begin(row);
       const std::size_t end = std::min(row.cells.size(), names_.size());
-      if (raw_metrics_.empty()) raw_metrics_.assign(names_.size(), kNone);
+      if (raw_metrics_.empty())
+        raw_metrics_.assign(names_.size(), kNone);
       for (std::size_t i = columns_.first_metric; i < end; ++i)
         raw_value(measurement, i, row.cells[i]);
       return;
@@ -491,7 +547,8 @@ class CsvSession {
       begin(row);
     }
     const std::string_view label = cell(row, columns_.metric);
-    if (label.empty()) return;  // a rule
+    if (label.empty())
+      return;  // a rule
     // Tables and charts of a section (--print-details body) use one label for many metrics; the
     // item tells them apart.
     const std::string_view section = cell(row, columns_.section), body = cell(row, columns_.body);
@@ -499,35 +556,44 @@ class CsvSession {
         body.empty() || label.find("__") != std::string_view::npos
             ? metric_of_label(section, label)
             : std::string(section).append("/").append(body).append("/").append(label);
-    add_value(session_.measurements.back(), metric(name), cell(row, columns_.value),
+    add_value(session_.measurements.back(),
+              metric(name),
+              cell(row, columns_.value),
               cell(row, columns_.unit));
   }
 
   void raw_value(model::Measurement& measurement, std::size_t column, std::string_view text) {
     const std::string& name = names_[column];
     if (name.starts_with(attributes_.kPrefix))
-      return device_attribute(measurement,
-                              std::string_view(name).substr(attributes_.kPrefix.size()), text);
-    if (raw_metrics_[column] == kNone) raw_metrics_[column] = metric(name);
+      return device_attribute(
+          measurement, std::string_view(name).substr(attributes_.kPrefix.size()), text);
+    if (raw_metrics_[column] == kNone)
+      raw_metrics_[column] = metric(name);
     const std::string_view unit =
         column < unit_texts_.size() ? std::string_view(unit_texts_[column]) : std::string_view{};
     const auto number =
         parse_number(base::trim(text.substr(0, std::min(text.find('('), text.size()))), point_);
-    if (!number) return note_bad(name, base::trim(text), unit);
+    if (!number)
+      return note_bad(name, base::trim(text), unit);
     if (name == "profiler__replayer_passes" || name == "profiler__replayer_passes.sum")
       measurement.passes = std::max(1u, static_cast<std::uint32_t>(*number));
-    if (!std::isfinite(*number)) return;
+    if (!std::isfinite(*number))
+      return;
     model::MetricDef& def = session_.metrics[raw_metrics_[column]];
     if (const auto factor = factor_of(def, unit); factor && !impossible(def, *number))
       measurement.values.push_back({raw_metrics_[column], *number * *factor});
   }
 
-  void device_attribute(const model::Measurement& measurement, std::string_view name,
+  void device_attribute(const model::Measurement& measurement,
+                        std::string_view name,
                         std::string_view text) {
-    if (measurement.device == kNone) return;
+    if (measurement.device == kNone)
+      return;
     model::Device& device = session_.devices[measurement.device];
-    if (name == "display_name") device.name = session_.strings.intern(text);
-    if (const auto number = parse_number(text, point_)) attributes_.set(name, *number, device);
+    if (name == "display_name")
+      device.name = session_.strings.intern(text);
+    if (const auto number = parse_number(text, point_))
+      attributes_.set(name, *number, device);
   }
 
   void summary(const Row& row) {
@@ -548,23 +614,29 @@ class CsvSession {
     }
     add_value(session_.measurements.back(),
               metric(metric_of_label(cell(row, columns_.section), cell(row, columns_.metric))),
-              cell(row, columns_.average), cell(row, columns_.unit));
+              cell(row, columns_.average),
+              cell(row, columns_.unit));
   }
 
   void finish() {
     const auto lose = [&](model::LossKind kind, std::uint64_t count, const std::string& detail) {
-      if (count > 0) session_.losses.push_back({kind, count, detail + ": " + path_});
+      if (count > 0)
+        session_.losses.push_back({kind, count, detail + ": " + path_});
     };
     lose("foreign_lines", foreign_lines_, "lines after the header are not ncu's and were skipped");
-    lose("torn_tail", torn_row_ == 0 ? 0 : 1,
+    lose("torn_tail",
+         torn_row_ == 0 ? 0 : 1,
          "the file ends inside the row of line " + std::to_string(torn_row_));
     lose("bad_rows", bad_rows_, "rows have no id or no kernel and were left out");
-    lose("short_rows", short_rows_,
+    lose("short_rows",
+         short_rows_,
          "rows are shorter than the header: the last columns are missing");
-    lose("bad_numbers", bad_numbers_,
+    lose("bad_numbers",
+         bad_numbers_,
          "values should be numbers but do not parse in this number format, or are negative "
          "durations");
-    lose("unit_mismatch", mismatched_,
+    lose("unit_mismatch",
+         mismatched_,
          "values are in a unit that their metric cannot have, as tools print for GPUs newer than "
          "themselves (first: " +
              mismatch_ + "); they are left out");
@@ -574,12 +646,14 @@ class CsvSession {
         std::erase_if(measurement.values, [&](const model::MetricValue& value) {
           return ambiguous_.contains(value.metric);
         });
-      lose("ambiguous_labels", ambiguous_.size(),
+      lose("ambiguous_labels",
+           ambiguous_.size(),
            "labels are shared by several metrics, so their values are left out (first: " +
                session_.metrics[*ambiguous_.begin()].name +
                "); print the names with --print-metric-name name");
     }
-    lose("several_threads", several_threads_,
+    lose("several_threads",
+         several_threads_,
          "results were launched while several threads had push/pop ranges open, and the CSV does "
          "not name the "
          "launching thread; they count outside every push/pop range");
@@ -610,12 +684,13 @@ class CsvSession {
 
 /// A table of ncu begins somewhere in the text.
 bool has_header(std::string_view where) {
-  for (const std::string_view begin :
-       {"\"ID\",\"Process ID\",", "\"Process ID\",\"Process Name\",\"Host Name\",",
-        "\"Domain\",\"Range:PL_Type"}) {
+  for (const std::string_view begin : {"\"ID\",\"Process ID\",",
+                                       "\"Process ID\",\"Process Name\",\"Host Name\",",
+                                       "\"Domain\",\"Range:PL_Type"}) {
     for (std::size_t at = where.find(begin); at != std::string_view::npos;
          at = where.find(begin, at + 1)) {
-      if (at == 0 || where[at - 1] == '\n' || where.substr(0, at) == "\xef\xbb\xbf") return true;
+      if (at == 0 || where[at - 1] == '\n' || where.substr(0, at) == "\xef\xbb\xbf")
+        return true;
     }
   }
   return false;
@@ -625,14 +700,17 @@ bool has_header(std::string_view where) {
 
 static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
   std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  if (has_header(text)) return true;
+  if (has_header(text))
+    return true;
   // a program's output may precede it; a file with NUL bytes is no text
-  if (text.find('\0') != std::string_view::npos || text.size() < 4096) return false;
+  if (text.find('\0') != std::string_view::npos || text.size() < 4096)
+    return false;
   const auto log = base::read_head(path, kSniffed);
   return log && has_header(*log);
 }
 
-base::Result<model::Session> read_text(std::string_view text, const std::string& path,
+base::Result<model::Session> read_text(std::string_view text,
+                                       const std::string& path,
                                        const Options& options) {
   return CsvSession(text, path, options).read();
 }

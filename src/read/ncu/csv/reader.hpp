@@ -24,7 +24,8 @@ namespace rangescope::read::ncu_csv {
 extern const Reader kReader;
 
 /// The same of text in memory; `path` is what errors call it.
-[[nodiscard]] base::Result<model::Session> read_text(std::string_view text, const std::string& path,
+[[nodiscard]] base::Result<model::Session> read_text(std::string_view text,
+                                                     const std::string& path,
                                                      const Options& options);
 
 }  // namespace rangescope::read::ncu_csv

@@ -30,7 +30,8 @@ model::Session session_of(const std::string& text, const Options& options = {}) 
 
 double value_of(const model::Session& session, std::size_t measurement, const std::string& name) {
   for (const model::MetricValue& value : session.measurements.at(measurement).values) {
-    if (session.metrics[value.metric].name == name) return value.value;
+    if (session.metrics[value.metric].name == name)
+      return value.value;
   }
   return std::nan("");
 }
@@ -40,7 +41,8 @@ std::map<std::string, int> kernels_by_region(const model::Session& session) {
   for (const model::Measurement& measurement : session.measurements) {
     std::string path;
     for (const model::OpenRange& range : measurement.ranges) {
-      if (range.kind != model::RangeKind::kPushPop || range.domain != 0) continue;
+      if (range.kind != model::RangeKind::kPushPop || range.domain != 0)
+        continue;
       path += (path.empty() ? "" : " > ") + std::string(session.strings.view(range.name));
       ++counts[path];
     }
@@ -51,14 +53,16 @@ std::map<std::string, int> kernels_by_region(const model::Session& session) {
 TEST(NcuCsv, RawAndDetailsPagesGiveTheKernelsOfTheRegions) {
   const std::map<std::string, int> expected{
       {"decode", 24}, {"decode > layer0", 12}, {"decode > layer1", 12}};
-  for (const char* page : {"k_decode_raw.csv.zst", "k_decode_raw_base.csv.zst",
-                           "k_decode_details.csv.zst", "k_decode_details_base.csv.zst"}) {
+  for (const char* page : {"k_decode_raw.csv.zst",
+                           "k_decode_raw_base.csv.zst",
+                           "k_decode_details.csv.zst",
+                           "k_decode_details_base.csv.zst"}) {
     const model::Session session = session_of(golden(page));
     EXPECT_EQ(session.measurements.size(), 24u) << page;
     EXPECT_EQ(kernels_by_region(session), expected) << page;
     EXPECT_NEAR(value_of(session, 0, "gpu__time_duration.sum"), 19360, 5.1) << page;
-    EXPECT_NEAR(value_of(session, 0, "sm__warps_active.avg.pct_of_peak_sustained_active"), 0.2403,
-                0.0001)
+    EXPECT_NEAR(
+        value_of(session, 0, "sm__warps_active.avg.pct_of_peak_sustained_active"), 0.2403, 0.0001)
         << page;
     EXPECT_EQ(
         session.strings.view(session.kernel_names[session.measurements[0].kernel_name].short_name),
@@ -84,7 +88,9 @@ constexpr std::string_view kHeader =
     "Name\",\"Metric Name\","
     "\"Metric Unit\",\"Metric Value\"\n";
 
-std::string row(const std::string& id, const std::string& metric, const std::string& unit,
+std::string row(const std::string& id,
+                const std::string& metric,
+                const std::string& unit,
                 const std::string& value) {
   return "\"" + id +
          "\",\"7\",\"app\",\"h\",\"k(int)\",\"1\",\"7\",\"Command line profiler metrics\",\"" +
@@ -135,7 +141,8 @@ TEST(NcuCsv, SeparatorsOfLocales) {
   const auto value = [](const std::string& a, const std::string& b) {
     return value_of(session_of(std::string(kHeader) + row("0", "sm__inst_executed.sum", "inst", a) +
                                row("0", "dram__bytes.sum", "byte", b)),
-                    0, "sm__inst_executed.sum");
+                    0,
+                    "sm__inst_executed.sum");
   };
   EXPECT_EQ(value("129977", "5.79"), 129977);
   EXPECT_EQ(value("129,977", "5.79"), 129977);
@@ -166,7 +173,8 @@ TEST(NcuCsv, AmbiguousNumbersAreRefusedUntilTheFormatIsNamed) {
   EXPECT_EQ(value_of(session_of(text, options), 0, "sm__inst_executed.sum"), 1.234);
   const auto both = read_text(
       std::string(kHeader) + row("0", "a__b.sum", "", "1.5") + row("0", "a__c.sum", "", "1,5"),
-      "x.csv", {});
+      "x.csv",
+      {});
   ASSERT_FALSE(both.has_value());
   EXPECT_EQ(both.error().where, "x.csv:3");
 }
@@ -177,7 +185,9 @@ TEST(NcuCsv, NvtxCellsWithColonsAndQuotes) {
       parse_cell(R"(12  "<default domain>:compute:profile:none:none:none:none:none:none"  )"
                  R"("my:dom:say "hi" now:Int64:42:RGB:0xff112233:ASCII:say "hi" now"  )"
                  R"("LLM:a b:none:none:none:none:REGISTERED:a b" )",
-                 Cell::kPushPop, {}, left);
+                 Cell::kPushPop,
+                 {},
+                 left);
   ASSERT_EQ(stack.size(), 3u);
   EXPECT_EQ(stack[0].thread, 12u);
   EXPECT_EQ(stack[0].domain, "");
@@ -186,14 +196,16 @@ TEST(NcuCsv, NvtxCellsWithColonsAndQuotes) {
   EXPECT_EQ(stack[1].name, "say \"hi\" now");
   EXPECT_EQ(stack[2].domain, "LLM");
   EXPECT_EQ(left, 0u);
-  const auto open = parse_cell(R"( "3:<default domain>:x:y:none:none:none:none:none:none" )",
-                               Cell::kStartEnd, {}, left);
+  const auto open = parse_cell(
+      R"( "3:<default domain>:x:y:none:none:none:none:none:none" )", Cell::kStartEnd, {}, left);
   ASSERT_EQ(open.size(), 1u);
   EXPECT_EQ(open[0].id, 3u);
   EXPECT_EQ(open[0].name, "x:y");
   const auto old =
       parse_cell(R"(9  "<default domain>:A:none:none"  "<default domain>:B:Uint32:5" )",
-                 Cell::kPushPop, {}, left);
+                 Cell::kPushPop,
+                 {},
+                 left);
   ASSERT_EQ(old.size(), 2u);
   EXPECT_EQ(old[1].name, "B");
   EXPECT_EQ(left, 0u);
@@ -218,7 +230,8 @@ TEST(NcuCsv, CutAndFlippedFilesNeverCrash) {
   for (int i = 0; i < 20; ++i) {
     const auto session =
         read_text(std::string_view(text).substr(0, text.size() * static_cast<std::size_t>(i) / 20),
-                  "cut.csv", {});
+                  "cut.csv",
+                  {});
     if (!session) {
       EXPECT_FALSE(session.error().what.empty());
     }
@@ -260,7 +273,8 @@ const std::string kRawHead =
 
 TEST(NcuCsv, RowsWithoutAKernelAreLeftOut) {
   std::string text = kRawHead;
-  for (int i = 1; i <= 20; ++i) text += '"' + std::to_string(i) + "\",\"5\"\n";
+  for (int i = 1; i <= 20; ++i)
+    text += '"' + std::to_string(i) + "\",\"5\"\n";
   const model::Session session = session_of(text);
   EXPECT_EQ(session.measurements.size(), 1u);
   EXPECT_EQ(session.processes.size(), 1u);

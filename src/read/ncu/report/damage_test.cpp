@@ -23,7 +23,8 @@ std::string message(Build&& build) {
 
 std::string u32(std::size_t value) {
   std::string bytes;
-  for (int i = 0; i < 4; ++i) bytes += static_cast<char>(value >> (8 * i) & 255);
+  for (int i = 0; i < 4; ++i)
+    bytes += static_cast<char>(value >> (8 * i) & 255);
   return bytes;
 }
 
@@ -43,13 +44,15 @@ struct Block {
 std::string bytes_of(const Block& block) {
   std::string payload;
   for (const auto* entries : {&block.kernels, &block.ranges, &block.graphs}) {
-    for (const std::string& entry : *entries) payload += u32(entry.size()) + entry;
+    for (const std::string& entry : *entries)
+      payload += u32(entry.size()) + entry;
   }
   const std::string header = message([&](Writer& w) {
     w.add_uint32(1, 0);
     w.add_uint32(2, static_cast<std::uint32_t>(block.kernels.size()));
     w.add_message(4, message([&](Writer& table) {
-                    for (const std::string& string : block.strings) table.add_string(1, string);
+                    for (const std::string& string : block.strings)
+                      table.add_string(1, string);
                   }));
     w.add_uint64(5, payload.size() + block.lie);
     if (block.pid != 0) {
@@ -59,9 +62,12 @@ std::string bytes_of(const Block& block) {
                       process.add_string(3, "/bin/app");
                     }));
     }
-    if (!block.ranges.empty()) w.add_uint32(7, static_cast<std::uint32_t>(block.ranges.size()));
-    if (!block.graphs.empty()) w.add_uint32(9, static_cast<std::uint32_t>(block.graphs.size()));
-    if (block.newer) w.add_string(77, "of the future");
+    if (!block.ranges.empty())
+      w.add_uint32(7, static_cast<std::uint32_t>(block.ranges.size()));
+    if (!block.graphs.empty())
+      w.add_uint32(9, static_cast<std::uint32_t>(block.graphs.size()));
+    if (block.newer)
+      w.add_string(77, "of the future");
   });
   return u32(header.size()) + header + payload;
 }
@@ -101,7 +107,8 @@ std::string kernel(const std::string& name, double value, bool newer = false) {
 model::Session session_of(const std::string& bytes) {
   const auto file = File::parse(bytes, "built");
   EXPECT_TRUE(file.has_value()) << (file ? "" : base::to_string(file.error()));
-  if (!file) return {};
+  if (!file)
+    return {};
   auto session = to_session(*file);
   EXPECT_TRUE(session.has_value()) << (session ? "" : base::to_string(session.error()));
   return session ? std::move(*session) : model::Session{};
@@ -210,7 +217,9 @@ TEST(NcuReportDamage, OneDamagedResultIsLeftOut) {
 }
 
 TEST(NcuReportDamage, ForeignFilesAreRefusedWithThePlace) {
-  for (const std::string& bytes : {std::string(), std::string("NVR"), std::string("hello"),
+  for (const std::string& bytes : {std::string(),
+                                   std::string("NVR"),
+                                   std::string("hello"),
                                    std::string("NVR\0\x10\0\0\0abc", 11)}) {
     const auto file = File::parse(bytes, "x.ncu-rep");
     ASSERT_FALSE(file.has_value());

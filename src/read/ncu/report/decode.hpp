@@ -36,7 +36,8 @@ struct Result {
 
 /// Decodes one entry. Unknown fields are counted in `unknown`; damage is kBadData with the entry's
 /// offset.
-[[nodiscard]] base::Result<Result> decode(const File& file, const Entry& entry,
+[[nodiscard]] base::Result<Result> decode(const File& file,
+                                          const Entry& entry,
                                           std::uint64_t& unknown);
 
 }  // namespace rangescope::read::ncu_report

@@ -35,13 +35,16 @@ std::uint32_t little_endian(std::string_view bytes) {
 /// The version in the file header at the start of `head`; nothing when there is none that could be
 /// one.
 std::optional<std::uint32_t> header_version(std::string_view head) {
-  if (!head.starts_with(kMagic) || head.size() < 8) return std::nullopt;
+  if (!head.starts_with(kMagic) || head.size() < 8)
+    return std::nullopt;
   const std::uint32_t size = little_endian(head.substr(4));
-  if (size == 0 || size > kMostHeader || head.size() - 8 < size) return std::nullopt;
+  if (size == 0 || size > kMostHeader || head.size() - 8 < size)
+    return std::nullopt;
   std::uint64_t version = 0, unknown = 0;
   const auto parsed = proto::parse_message(
       "", [&] { proto::read(head.substr(8, size), unknown, number(1, version)); });
-  if (!parsed || version < kLeastVersion || version > kMostVersion) return std::nullopt;
+  if (!parsed || version < kLeastVersion || version > kMostVersion)
+    return std::nullopt;
   return static_cast<std::uint32_t>(version);
 }
 
@@ -51,13 +54,16 @@ std::string at(const std::string& path, std::uint64_t offset) {
 
 DeviceInfo read_device(std::string_view message, std::uint64_t& unknown) {
   DeviceInfo device;
-  proto::read(message, unknown, number(1, device.id), text(2, device.name),
+  proto::read(message,
+              unknown,
+              number(1, device.id),
+              text(2, device.name),
               each(3, [&](std::string_view m) {
                 Attribute& attribute = device.attributes.emplace_back();
-                proto::read(m, unknown, text(1, attribute.name),
-                            each(2, [&](std::string_view value) {
-                              attribute.value = proto::read_value(value, unknown);
-                            }));
+                proto::read(
+                    m, unknown, text(1, attribute.name), each(2, [&](std::string_view value) {
+                      attribute.value = proto::read_value(value, unknown);
+                    }));
               }));
   return device;
 }
@@ -92,16 +98,20 @@ class BlockWalker {
   void walk(std::uint64_t offset) {
     const std::string_view bytes = file_.bytes_;
     while (offset < bytes.size()) {
-      if (bytes.size() - offset < 4) return torn(offset, bytes.size() - offset);
+      if (bytes.size() - offset < 4)
+        return torn(offset, bytes.size() - offset);
       const std::uint32_t size = little_endian(bytes.substr(offset, 4));
-      if (size > bytes.size() - offset - 4) return torn(offset, bytes.size() - offset);
+      if (size > bytes.size() - offset - 4)
+        return torn(offset, bytes.size() - offset);
       const auto header = proto::parse_message(
           at(file_.path, offset), [&] { read_header(bytes.substr(offset + 4, size)); });
-      if (!header) return damaged(offset, "block header cannot be read");
+      if (!header)
+        return damaged(offset, "block header cannot be read");
       offset += 4 + size;
       const std::uint64_t there = bytes.size() - offset;
       read_entries(offset, std::min(payload_, there));
-      if (payload_ > there) return torn(offset, there);
+      if (payload_ > there)
+        return torn(offset, there);
       offset += payload_;
       file_.passed(offset);  // neighbours of the headers are mapped along with them
     }
@@ -111,38 +121,51 @@ class BlockWalker {
   void read_header(std::string_view message) {
     sources_ = kernels_ = ranges_ = command_lists_ = graphs_ = payload_ = 0;
     std::optional<std::string_view> process, session;
-    proto::read(message, file_.unknown_fields, number(1, sources_), number(2, kernels_),
-                text(3, session), each(4, [&](std::string_view m) { read_strings(m); }),
-                number(5, payload_), text(6, process), number(7, ranges_),
-                number(8, command_lists_), number(9, graphs_));
+    proto::read(message,
+                file_.unknown_fields,
+                number(1, sources_),
+                number(2, kernels_),
+                text(3, session),
+                each(4, [&](std::string_view m) { read_strings(m); }),
+                number(5, payload_),
+                text(6, process),
+                number(7, ranges_),
+                number(8, command_lists_),
+                number(9, graphs_));
     process_ = find_process(process.value_or(std::string_view{}));
-    if (session) read_session(*session);
+    if (session)
+      read_session(*session);
   }
 
   /// Blocks without a process block (2019) are of process 0 without a name.
   std::uint32_t find_process(std::string_view message) {
     const auto [known, is_new] = by_message_.try_emplace(message, 0);
-    if (!is_new) return known->second;
+    if (!is_new)
+      return known->second;
     ProcessInfo info;
-    proto::read(message, file_.unknown_fields, number(1, info.pid), text(2, info.host),
-                text(3, info.name));
+    proto::read(
+        message, file_.unknown_fields, number(1, info.pid), text(2, info.host), text(3, info.name));
     const auto [same, added] =
         by_name_.try_emplace(std::tuple(info.pid, info.host, info.name),
                              static_cast<std::uint32_t>(file_.processes.size()));
-    if (added) file_.processes.push_back(info);
+    if (added)
+      file_.processes.push_back(info);
     return known->second = same->second;
   }
 
   void read_strings(std::string_view message) {
-    proto::read(message, file_.unknown_fields,
-                each(1, [&](std::string_view m) { file_.strings_.push_back(m); }));
+    proto::read(message, file_.unknown_fields, each(1, [&](std::string_view m) {
+                  file_.strings_.push_back(m);
+                }));
   }
 
   void read_session(std::string_view message) {
     SessionInfo& session = file_.session;
     // Session details vary most and matter least: unknown fields in them are not worth a word.
     std::uint64_t skipped = 0, time = 0;
-    proto::read(message, skipped, number(2, time),
+    proto::read(message,
+                skipped,
+                number(2, time),
                 each(6,
                      [&](std::string_view m) {
                        DeviceInfo device = read_device(m, skipped);
@@ -158,15 +181,18 @@ class BlockWalker {
                          session.versions.push_back(version);
                      }),
                 text(11, session.command_line));
-    if (session.creation_time == 0) session.creation_time = time;
+    if (session.creation_time == 0)
+      session.creation_time = time;
   }
 
   void read_entries(std::uint64_t offset, std::uint64_t size) {
     const std::uint64_t end = offset + size;
     const auto next = [&](std::uint64_t& entry, std::uint32_t& length) {
-      if (end - offset < 4) return false;
+      if (end - offset < 4)
+        return false;
       length = little_endian(file_.bytes_.substr(offset, 4));
-      if (length > end - offset - 4) return false;
+      if (length > end - offset - 4)
+        return false;
       entry = offset + 4;
       offset += 4 + std::uint64_t{length};
       return true;
@@ -195,22 +221,26 @@ class BlockWalker {
     take(graphs_, results(ResultKind::kGraph));
     if (missing_ > 0) {
       file_.losses.push_back(
-          {"damaged_block", missing_,
+          {"damaged_block",
+           missing_,
            "entries of a block are not there or longer than the block, " + at(file_.path, offset)});
     } else if (offset != end) {
       file_.losses.push_back(
-          {"unknown_entries", end - offset,
+          {"unknown_entries",
+           end - offset,
            "bytes at the end of a block were not understood, " + at(file_.path, offset)});
     }
   }
 
   void torn(std::uint64_t offset, std::uint64_t bytes) {
-    file_.losses.push_back({"torn_tail", bytes,
+    file_.losses.push_back({"torn_tail",
+                            bytes,
                             "the report ends in the middle of a block; bytes left over from " +
                                 at(file_.path, offset)});
   }
   void damaged(std::uint64_t offset, std::string_view what) {
-    file_.losses.push_back({"damaged_block", file_.bytes_.size() - offset,
+    file_.losses.push_back({"damaged_block",
+                            file_.bytes_.size() - offset,
                             std::string(what) + "; the rest of the file was not read, bytes from " +
                                 at(file_.path, offset)});
   }
@@ -226,7 +256,8 @@ class BlockWalker {
 };
 
 bool File::sniff(std::string_view head) {
-  if (is_zstd(head)) return header_version(unpack_head(head, 64)).has_value();
+  if (is_zstd(head))
+    return header_version(unpack_head(head, 64)).has_value();
   return header_version(head).has_value();
 }
 
@@ -259,7 +290,8 @@ base::Result<void> File::walk() {
     mapping_.reset();
   }
   if (!bytes_.starts_with(kMagic)) {
-    return fail(Code::kBadData, "is not an Nsight Compute report: it does not start with 'NVR'",
+    return fail(Code::kBadData,
+                "is not an Nsight Compute report: it does not start with 'NVR'",
                 at(path, 0),
                 "Give a .ncu-rep that ncu -o wrote; other files: rangescope report FILE");
   }
@@ -268,21 +300,26 @@ base::Result<void> File::walk() {
     return fail(
         Code::kBadData,
         "starts like an Nsight Compute report, but its file header is damaged or of another kind",
-        at(path, 4), "Check that the file was copied whole, and was written by ncu.");
+        at(path, 4),
+        "Check that the file was copied whole, and was written by ncu.");
   }
   version = *found;
   const std::uint64_t begin = 8 + std::uint64_t{little_endian(bytes_.substr(4))};
   BlockWalker(*this).walk(begin);
   if (results.empty() && !losses.empty()) {
-    return fail(Code::kBadData, "no result can be read: " + losses.front().detail, at(path, begin),
+    return fail(Code::kBadData,
+                "no result can be read: " + losses.front().detail,
+                at(path, begin),
                 "Check that the file was copied whole; ncu writes it anew with --force-overwrite.");
   }
   return {};
 }
 
 void File::passed(std::uint64_t offset) const {
-  if (offset < passed_) passed_ = 0;  // another pass
-  if (!mapping_ || offset <= passed_ + kKeep || offset > bytes_.size()) return;
+  if (offset < passed_)
+    passed_ = 0;  // another pass
+  if (!mapping_ || offset <= passed_ + kKeep || offset > bytes_.size())
+    return;
   constexpr std::uint64_t kPage = 4096;
   const std::uint64_t begin = (passed_ + kPage - 1) / kPage * kPage, end = offset / kPage * kPage;
   passed_ = offset;
@@ -292,7 +329,8 @@ void File::passed(std::uint64_t offset) const {
 
 std::string_view File::tool_version() const {
   for (const VersionInfo& info : session.versions) {
-    if (info.provider != "Nsight Compute Target" && info.provider != "Nsight Compute") continue;
+    if (info.provider != "Nsight Compute Target" && info.provider != "Nsight Compute")
+      continue;
     const std::string_view text = info.version;
     return text.substr(0, std::min(text.find(' '), text.size()));
   }

@@ -20,7 +20,8 @@ inline std::string golden_path(const std::string& name) {
 inline std::string golden(const std::string& name) {
   const auto packed = base::read_file(golden_path(name));
   EXPECT_TRUE(packed.has_value()) << name;
-  if (!packed) return {};
+  if (!packed)
+    return {};
   auto unpacked = unpack(*packed, name);
   EXPECT_TRUE(unpacked.has_value()) << name;
   return unpacked ? std::move(unpacked->bytes) : std::string();
@@ -28,10 +29,23 @@ inline std::string golden(const std::string& name) {
 
 /// Every recorded report: kernel, range and application-range replay of ncu 2025.3.1.
 inline const std::vector<std::string>& golden_reports() {
-  static const std::vector<std::string> all{
-      "ar_async", "ar_decode", "k_decode", "k_dom", "k_exc",     "k_kern",
-      "k_nested", "k_re",      "k_roof",   "k_se",  "k_workerp", "r_alloc",
-      "r_async",  "r_decode",  "lar",      "lk",    "lr"};
+  static const std::vector<std::string> all{"ar_async",
+                                            "ar_decode",
+                                            "k_decode",
+                                            "k_dom",
+                                            "k_exc",
+                                            "k_kern",
+                                            "k_nested",
+                                            "k_re",
+                                            "k_roof",
+                                            "k_se",
+                                            "k_workerp",
+                                            "r_alloc",
+                                            "r_async",
+                                            "r_decode",
+                                            "lar",
+                                            "lk",
+                                            "lr"};
   return all;
 }
 
@@ -55,7 +69,8 @@ inline std::vector<std::vector<std::string>> csv_rows(const std::string& text) {
     else if (c == ',')
       row.push_back(std::move(cell)), cell.clear(), any = true;
     else if (c == '\n') {
-      if (any) row.push_back(std::move(cell)), rows.push_back(std::move(row));
+      if (any)
+        row.push_back(std::move(cell)), rows.push_back(std::move(row));
       cell.clear(), row.clear(), any = false;
     } else if (c != '\r')
       cell += c, any = true;

@@ -16,13 +16,15 @@ class NvtxDecoder {
   NvtxState state(std::string_view message) {
     NvtxState state;
     std::uint32_t scope = 0;
-    read(message, each(1, [&](std::string_view m) { state.domains.push_back(domain(m)); }),
+    read(message,
+         each(1, [&](std::string_view m) { state.domains.push_back(domain(m)); }),
          each(2,
               [&](std::string_view m) {
                 NvtxThread thread;
                 std::vector<std::string_view> domains;
-                read(m, number(1, thread.tid),
-                     each(2, [&](std::string_view one) { domains.push_back(one); }));
+                read(m, number(1, thread.tid), each(2, [&](std::string_view one) {
+                       domains.push_back(one);
+                     }));
                 for (const std::string_view domain : domains)
                   per_domain(domain, [&](std::string_view r, std::uint32_t id) {
                     thread.stack.push_back(push(r, id));
@@ -35,7 +37,8 @@ class NvtxDecoder {
                   state.start_end.push_back(start(r, id));
                 });
               }),
-         skip({varint(4)}), number(5, scope));
+         skip({varint(4)}),
+         number(5, scope));
     state.process_scope = scope == 1;
     return state;
   }
@@ -53,7 +56,9 @@ class NvtxDecoder {
       read(entry, number(1, string.first), text(2, string.second));
       return string;
     };
-    read(message, number(1, domain.id), text(2, domain.name),
+    read(message,
+         number(1, domain.id),
+         text(2, domain.name),
          each(3, [&](std::string_view m) { domain.strings.push_back(pair(m)); }),
          skip({bytes(4)}));  // names of categories
     return domain;
@@ -63,7 +68,8 @@ class NvtxDecoder {
   NvtxMessage message_of(std::string_view attributes) {
     NvtxMessage out;
     std::uint32_t type = 0;
-    read(attributes, skip({varint(1), varint(2), bytes(3), bytes(4)}),
+    read(attributes,
+         skip({varint(1), varint(2), bytes(3), bytes(4)}),
          each(5, [&](std::string_view m) {
            read(m, number(1, type), text(2, out.text), number(3, out.handle));
          }));
@@ -74,18 +80,23 @@ class NvtxDecoder {
   NvtxRange push(std::string_view message, std::uint32_t domain) {
     NvtxRange range;
     range.domain = domain;
-    read(message, text(1, range.name),
+    read(message,
+         text(1, range.name),
          each(2, [&](std::string_view m) { range.message = message_of(m); }),
-         number(3, range.last_api_call), number(4, range.id));
+         number(3, range.last_api_call),
+         number(4, range.id));
     return range;
   }
 
   NvtxRange start(std::string_view message, std::uint32_t domain) {
     NvtxRange range;
     range.domain = domain;
-    read(message, number(1, range.id), text(2, range.name),
+    read(message,
+         number(1, range.id),
+         text(2, range.name),
          each(3, [&](std::string_view m) { range.message = message_of(m); }),
-         number(4, range.last_api_call), skip({varint(5)}));  // thread
+         number(4, range.last_api_call),
+         skip({varint(5)}));  // thread
     return range;
   }
 
@@ -95,7 +106,8 @@ class NvtxDecoder {
     std::uint32_t domain = 0;
     std::vector<std::string_view> ranges;
     read(message, number(1, domain), each(3, [&](std::string_view m) { ranges.push_back(m); }));
-    for (const std::string_view range : ranges) take(range, domain);
+    for (const std::string_view range : ranges)
+      take(range, domain);
   }
 
   std::uint64_t& unknown_;
@@ -105,17 +117,21 @@ class NvtxDecoder {
 
 const NvtxDomain* NvtxState::domain(std::uint32_t id) const {
   for (const NvtxDomain& domain : domains) {
-    if (domain.id == id) return &domain;
+    if (domain.id == id)
+      return &domain;
   }
   return nullptr;
 }
 
 std::string_view NvtxState::effective_name(const NvtxRange& range) const {
-  if (!range.name.empty()) return range.name;
-  if (!range.message.registered) return range.message.text;
+  if (!range.name.empty())
+    return range.name;
+  if (!range.message.registered)
+    return range.message.text;
   if (const NvtxDomain* in = domain(range.domain)) {
     for (const auto& [handle, text] : in->strings)
-      if (handle == range.message.handle) return text;
+      if (handle == range.message.handle)
+        return text;
   }
   return range.message.text;
 }

@@ -55,7 +55,8 @@ Capture read_capture(std::string_view command_line) {
   std::string replay_mode = "kernel", clock_control, cache_control;
   const std::vector<std::string_view> words = base::split(command_line, ' ');
   const auto value_of = [&](std::size_t& i, std::string_view option) -> std::optional<std::string> {
-    if (words[i] == option && i + 1 < words.size()) return std::string(words[++i]);
+    if (words[i] == option && i + 1 < words.size())
+      return std::string(words[++i]);
     if (words[i].starts_with(option) && words[i].size() > option.size() &&
         words[i][option.size()] == '=')
       return std::string(words[i].substr(option.size() + 1));
@@ -80,34 +81,41 @@ Capture read_capture(std::string_view command_line) {
     return capture;
   }
   capture.note = "ncu " + replay_mode + " replay";
-  if (cache_control != "none") capture.note += ", caches flushed before each pass";
-  if (clock_control == "none") capture.note += ", clocks not locked";
+  if (cache_control != "none")
+    capture.note += ", caches flushed before each pass";
+  if (clock_control == "none")
+    capture.note += ", clocks not locked";
   return capture;
 }
 
 std::optional<OwnRange> Capture::own_range(const NvtxState& state, std::uint64_t tid) const {
   const auto domain_name = [&](const NvtxRange& range) -> std::string_view {
     const NvtxDomain* domain = state.domain(range.domain);
-    if (domain == nullptr || domain->name == model::kDefaultDomain) return {};
+    if (domain == nullptr || domain->name == model::kDefaultDomain)
+      return {};
     return domain->name;
   };
   std::optional<OwnRange> best;
   std::uint64_t begun = 0;
   const auto offer = [&](OwnRange candidate, const NvtxRange& range) {
-    if (best && begun <= range.last_api_call) return;
+    if (best && begun <= range.last_api_call)
+      return;
     best = candidate;
     begun = range.last_api_call;
   };
   const auto push_pops = [&](const NvtxThread& thread, const model::RangeExpression& filter) {
     std::vector<std::uint32_t> seen;
     for (const NvtxRange& first : thread.stack) {
-      if (std::ranges::find(seen, first.domain) != seen.end()) continue;
+      if (std::ranges::find(seen, first.domain) != seen.end())
+        continue;
       seen.push_back(first.domain);
       std::vector<std::string_view> names;
       for (const NvtxRange& range : thread.stack) {
-        if (range.domain != first.domain) continue;
+        if (range.domain != first.domain)
+          continue;
         names.push_back(state.effective_name(range));
-        if (!filter.matches_stack(domain_name(range), names)) continue;
+        if (!filter.matches_stack(domain_name(range), names))
+          continue;
         offer({&thread, &range, nullptr}, range);
         break;
       }
@@ -117,27 +125,33 @@ std::optional<OwnRange> Capture::own_range(const NvtxState& state, std::uint64_t
   for (const bool own_thread : {true, false}) {
     for (const model::RangeExpression& filter : filters) {
       for (const NvtxThread& thread : state.threads) {
-        if ((thread.tid == tid) == own_thread) push_pops(thread, filter);
+        if ((thread.tid == tid) == own_thread)
+          push_pops(thread, filter);
       }
-      if (!own_thread) continue;
+      if (!own_thread)
+        continue;
       for (const NvtxRange& range : state.start_end) {
         if (filter.names_start_end(domain_name(range), state.effective_name(range)))
           offer({nullptr, nullptr, &range}, range);
       }
     }
-    if (best) return best;
+    if (best)
+      return best;
   }
-  if (nvtx_include.empty()) return std::nullopt;
+  if (nvtx_include.empty())
+    return std::nullopt;
   for (const NvtxThread& thread : state.threads) {
     for (const NvtxRange& range : thread.stack) {
-      if (best && thread.tid != tid) continue;
+      if (best && thread.tid != tid)
+        continue;
       if (!best || best->thread != &thread || range.last_api_call >= begun) {
         best = OwnRange{&thread, &range, nullptr};
         begun = range.last_api_call;
       }
     }
   }
-  if (!best && !state.start_end.empty()) best = OwnRange{nullptr, nullptr, &state.start_end.back()};
+  if (!best && !state.start_end.empty())
+    best = OwnRange{nullptr, nullptr, &state.start_end.back()};
   return best;
 }
 
@@ -146,7 +160,8 @@ using model::kNone;
 std::string_view chip_name(std::uint64_t chip) {
   const std::string number = fmt::format("{:x}", chip);
   for (const auto& [known, name] : base::rows<2>(rangescope_reader))
-    if (known == number) return name;
+    if (known == number)
+      return name;
   return {};
 }
 
@@ -164,25 +179,30 @@ class Builder {
       auto result = decode(file_, entry, unknown);
       if (!result) {
         ++damaged;
-        if (!first) first = std::move(result).error();
+        if (!first)
+          first = std::move(result).error();
         continue;
       }
       add(*result);
     }
-    if (damaged > 0 && damaged == file_.results.size()) return tl::make_unexpected(*first);
+    if (damaged > 0 && damaged == file_.results.size())
+      return tl::make_unexpected(*first);
     session_.losses = file_.losses;
     if (damaged > 0) {
       session_.losses.push_back(
-          {"damaged_result", damaged,
+          {"damaged_result",
+           damaged,
            "results could not be decoded and are left out, the first at " + first->where});
     }
     if (no_numbers_ > 0)
-      session_.losses.push_back({"no_number", no_numbers_,
+      session_.losses.push_back({"no_number",
+                                 no_numbers_,
                                  "values that are no finite number were left out, the first of " +
                                      std::string(first_no_number_) + ": " + file_.path});
     if (unknown > 0) {
       session_.losses.push_back(
-          {"unknown_fields", unknown,
+          {"unknown_fields",
+           unknown,
            "fields of a newer (or another) Nsight Compute were skipped: " + file_.path});
     }
     return std::move(session_);
@@ -194,16 +214,20 @@ class Builder {
   void describe() {
     const std::string_view tool = file_.tool_version();
     session_.sources.push_back(
-        {file_.path, "ncu-report",
+        {file_.path,
+         "ncu-report",
          tool.empty() ? "Nsight Compute" : "Nsight Compute " + std::string(tool),
-         std::to_string(file_.version), model::Maker::kNcu, true});
+         std::to_string(file_.version),
+         model::Maker::kNcu,
+         true});
     session_.clock.kind = "none: an Nsight Compute report has no timeline";
     session_.clock.anchor_unix_ns =
         static_cast<std::int64_t>(std::min<std::uint64_t>(file_.session.creation_time, 1u << 31)) *
         1'000'000'000;
     for (const ProcessInfo& process : file_.processes)
       session_.processes.push_back({process.pid, 0, text(process.name)});
-    for (const DeviceInfo& device : file_.session.devices) add_device(device);
+    for (const DeviceInfo& device : file_.session.devices)
+      add_device(device);
   }
 
   void add_device(const DeviceInfo& info) {
@@ -215,14 +239,19 @@ class Builder {
     std::uint64_t domain = 0, bus = 0, slot = 0;
     bool has_bus = false;
     for (const Attribute& attribute : info.attributes) {
-      if (!attribute.name.starts_with(numbers.kPrefix) || !attribute.value.is_integer()) continue;
+      if (!attribute.name.starts_with(numbers.kPrefix) || !attribute.value.is_integer())
+        continue;
       const std::string_view name = attribute.name.substr(numbers.kPrefix.size());
       const std::uint64_t value = attribute.value.integer;
       numbers.set(name, static_cast<double>(value), device);
-      if (name == "chip") device.chip = text(chip_name(value));
-      if (name == "pci_domain_id") domain = value;
-      if (name == "pci_bus_id") bus = value, has_bus = true;
-      if (name == "pci_device_id") slot = value;
+      if (name == "chip")
+        device.chip = text(chip_name(value));
+      if (name == "pci_domain_id")
+        domain = value;
+      if (name == "pci_bus_id")
+        bus = value, has_bus = true;
+      if (name == "pci_device_id")
+        slot = value;
     }
     if (has_bus)
       device.pci_bus =
@@ -257,23 +286,35 @@ class Builder {
         name.starts_with("breakdown:") || name.starts_with("regex:") || name.empty()) {
       return kSkipped;
     }
-    if (name == "launch__device_id") return kDevice;
-    if (name == "profiler__replayer_passes") return kPasses;
-    if (name == "launch__registers_per_thread") return kRegisters;
-    if (name == "launch__shared_mem_per_block_static") return kStatic;
-    if (name == "launch__shared_mem_per_block_dynamic") return kDynamic;
-    if (name == "launch__cluster_dim_x") return kClusterX;
-    if (name == "launch__cluster_dim_y") return kClusterY;
-    if (name == "launch__cluster_dim_z") return kClusterZ;
-    if (name == "launch__context_id" || name == "launch__stream_id") return kIdentity;
+    if (name == "launch__device_id")
+      return kDevice;
+    if (name == "profiler__replayer_passes")
+      return kPasses;
+    if (name == "launch__registers_per_thread")
+      return kRegisters;
+    if (name == "launch__shared_mem_per_block_static")
+      return kStatic;
+    if (name == "launch__shared_mem_per_block_dynamic")
+      return kDynamic;
+    if (name == "launch__cluster_dim_x")
+      return kClusterX;
+    if (name == "launch__cluster_dim_y")
+      return kClusterY;
+    if (name == "launch__cluster_dim_z")
+      return kClusterZ;
+    if (name == "launch__context_id" || name == "launch__stream_id")
+      return kIdentity;
     return kPlain;
   }
 
   const Metric& metric(std::uint32_t id) {
-    if (id >= file_.string_count()) return missing_;
-    if (metrics_.empty()) metrics_.resize(file_.string_count());
+    if (id >= file_.string_count())
+      return missing_;
+    if (metrics_.empty())
+      metrics_.resize(file_.string_count());
     Metric& metric = metrics_[id];
-    if (metric.known) return metric;
+    if (metric.known)
+      return metric;
     metric.known = true;
     const std::string_view name = file_.string(id);
     metric.role = role_of(name);
@@ -310,35 +351,42 @@ class Builder {
     measurement.thread =
         index_.threads.of({result.process, static_cast<std::uint32_t>(result.thread)});
     model::KernelShape shape;
-    if (result.grid) shape.grid = *result.grid;
-    if (result.block) shape.block = *result.block;
+    if (result.grid)
+      shape.grid = *result.grid;
+    if (result.block)
+      shape.block = *result.block;
     const std::uint32_t ordinal = add_metrics(result, measurement, shape);
     for (std::uint32_t i = 0; i < session_.devices.size(); ++i)
       if (session_.devices[i].process == result.process && session_.devices[i].ordinal == ordinal)
         measurement.device = i;
     const bool is_kernel = result.kind == ResultKind::kKernel;
     const bool is_named_list = result.kind == ResultKind::kCommandList && !result.demangled.empty();
-    if (is_kernel || is_named_list) measurement.kernel_name = kernel_name(result);
-    if (is_kernel) measurement.shape = index_.shapes.of(shape);
+    if (is_kernel || is_named_list)
+      measurement.kernel_name = kernel_name(result);
+    if (is_kernel)
+      measurement.shape = index_.shapes.of(shape);
     if (result.stream) {
       const auto context = static_cast<std::uint32_t>(result.context.value_or(0));
       const auto stream = static_cast<std::uint32_t>(*result.stream);
       measurement.stream = index_.streams.of({result.process, measurement.device, context, stream});
     }
     measurement.note = capture_.note;
-    if (result.nvtx) open_ranges(result, measurement);
+    if (result.nvtx)
+      open_ranges(result, measurement);
     count(measurement);
     session_.measurements.push_back(std::move(measurement));
   }
 
   /// Adds the values of metrics, and sets what metrics tell of the launch. Returns the ordinal of
   /// the device.
-  std::uint32_t add_metrics(const Result& result, model::Measurement& measurement,
+  std::uint32_t add_metrics(const Result& result,
+                            model::Measurement& measurement,
                             model::KernelShape& shape) {
     std::uint32_t ordinal = 0;
     measurement.values.reserve(result.metrics.size());
     for (const MetricEntry& entry : result.metrics) {
-      if (!entry.value.is_number()) continue;
+      if (!entry.value.is_number())
+        continue;
       const Metric& definition = metric(entry.name);
       const auto small = static_cast<std::uint32_t>(entry.value.integer);
       switch (definition.role) {
@@ -353,9 +401,11 @@ class Builder {
         default: break;
       }
       const double value = entry.value.as_double() * definition.factor;
-      if (definition.index == kNone) continue;
+      if (definition.index == kNone)
+        continue;
       if (!std::isfinite(value)) {
-        if (no_numbers_++ == 0) first_no_number_ = file_.string(entry.name);
+        if (no_numbers_++ == 0)
+          first_no_number_ = file_.string(entry.name);
         continue;
       }
       // Reports of 2025 with PM sampling hold some metrics twice; ncu shows the last one.
@@ -376,14 +426,19 @@ class Builder {
     return index_.kernel_names.of({text(demangled), text(function), text(result.mangled)});
   }
 
-  model::OpenRange open_range(const NvtxState& state, const NvtxRange& range, model::RangeKind kind,
+  model::OpenRange open_range(const NvtxState& state,
+                              const NvtxRange& range,
+                              model::RangeKind kind,
                               bool inherited) {
     const NvtxDomain* in = state.domain(range.domain);
     const std::uint64_t instance =
         kind == model::RangeKind::kStartEnd || state.process_scope ? range.id : range.last_api_call;
     const bool other = in != nullptr && in->name != model::kDefaultDomain;
-    return {index_.domain(other ? in->name : std::string_view{}), text(state.effective_name(range)),
-            kind, instance + 1, inherited};
+    return {index_.domain(other ? in->name : std::string_view{}),
+            text(state.effective_name(range)),
+            kind,
+            instance + 1,
+            inherited};
   }
 
   /// The thread whose stack a result is in: the launching thread; where that has no stack, the only
@@ -392,9 +447,12 @@ class Builder {
     const NvtxThread* first = nullptr;
     std::size_t others = 0;
     for (const NvtxThread& thread : state.threads) {
-      if (thread.stack.empty()) continue;
-      if (thread.tid == launching) return &thread;
-      if (others == 0) first = &thread;
+      if (thread.stack.empty())
+        continue;
+      if (thread.tid == launching)
+        return &thread;
+      if (others == 0)
+        first = &thread;
       ++others;
     }
     return others > 1 ? nullptr : first;
@@ -405,7 +463,8 @@ class Builder {
     if (result.kind == ResultKind::kRange) {
       if (const auto measured = capture_.own_range(state, result.thread))
         return open_measured_range(result, *measured, measurement);
-      if (!measurement.note.empty()) measurement.note += "; ";
+      if (!measurement.note.empty())
+        measurement.note += "; ";
       measurement.note +=
           "the range is not an NVTX range: it is delimited by profiler start and stop, or its "
           "filter is not recorded";
@@ -423,14 +482,16 @@ class Builder {
 
   /// The result is that of a range: this one last, without those above it, and those of other
   /// domains before.
-  void open_measured_range(const Result& result, const OwnRange& measured,
+  void open_measured_range(const Result& result,
+                           const OwnRange& measured,
                            model::Measurement& measurement) {
     const NvtxState& state = *result.nvtx;
     for (const NvtxRange& range : state.start_end)
       if (&range != measured.start_end)
         measurement.ranges.push_back(open_range(state, range, model::RangeKind::kStartEnd, false));
     const NvtxThread* thread = measured.thread;
-    if (thread == nullptr) thread = thread_with_stack(state, result.thread);
+    if (thread == nullptr)
+      thread = thread_with_stack(state, result.thread);
     if (thread != nullptr) {
       const bool is_inherited = thread->tid != result.thread;
       for (const bool in_its_domain : {false, true}) {
@@ -438,7 +499,8 @@ class Builder {
           const bool has_its_domain =
               measured.push_pop != nullptr && range.domain == measured.push_pop->domain;
           const bool is_above = has_its_domain && &range > measured.push_pop;
-          if (has_its_domain != in_its_domain || is_above) continue;
+          if (has_its_domain != in_its_domain || is_above)
+            continue;
           measurement.ranges.push_back(
               open_range(state, range, model::RangeKind::kPushPop, is_inherited));
         }
@@ -462,8 +524,10 @@ class Builder {
       occurrence += name + "#" + std::to_string(range.instance);
     }
     auto [seen, is_new] = occurrences_.try_emplace(std::move(occurrence));
-    if (is_new && !measurement.ranges.empty()) seen->second.number = paths_[std::move(path)]++;
-    if (!measurement.ranges.empty()) measurement.occurrence = seen->second.number;
+    if (is_new && !measurement.ranges.empty())
+      seen->second.number = paths_[std::move(path)]++;
+    if (!measurement.ranges.empty())
+      measurement.occurrence = seen->second.number;
     measurement.ordinal = seen->second.members++;
   }
 
@@ -497,7 +561,8 @@ base::Result<model::Session> to_session(const File& file) {
 
 static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
   const std::string_view bytes(reinterpret_cast<const char*>(head.data()), head.size());
-  if (!is_zstd(bytes)) return File::sniff(bytes);
+  if (!is_zstd(bytes))
+    return File::sniff(bytes);
   // nothing of a zstd block can be unpacked before all of it (up to 128 KiB) is there
   const auto block = base::read_head(path, 2 * kMostBlock);
   return File::sniff(block ? std::string_view(*block) : bytes);

@@ -18,11 +18,13 @@ model::Session golden_session(const std::string& name) {
   return session ? std::move(*session) : model::Session{};
 }
 
-std::string path_of(const model::Session& session, const model::Measurement& measurement,
+std::string path_of(const model::Session& session,
+                    const model::Measurement& measurement,
                     std::uint32_t domain) {
   std::string path;
   for (const model::OpenRange& range : measurement.ranges) {
-    if (range.kind != model::RangeKind::kPushPop || range.domain != domain) continue;
+    if (range.kind != model::RangeKind::kPushPop || range.domain != domain)
+      continue;
     path += (path.empty() ? "" : " > ") + std::string(session.strings.view(range.name));
   }
   return path;
@@ -41,10 +43,12 @@ std::map<std::string, int> kernels_by_region(const model::Session& session,
   return counts;
 }
 
-double value_of(const model::Session& session, const model::Measurement& measurement,
+double value_of(const model::Session& session,
+                const model::Measurement& measurement,
                 const std::string& name) {
   for (const model::MetricValue& value : measurement.values) {
-    if (session.metrics[value.metric].name == name) return value.value;
+    if (session.metrics[value.metric].name == name)
+      return value.value;
   }
   return std::nan("");
 }
@@ -52,7 +56,8 @@ double value_of(const model::Session& session, const model::Measurement& measure
 TEST(NcuReport, ValuesEqualTheRawPageToItsPrintPrecision) {
   std::size_t compared = 0;
   for (const std::string& name : golden_reports()) {
-    if (name.front() == 'l') continue;  // no base-unit page was recorded of these
+    if (name.front() == 'l')
+      continue;  // no base-unit page was recorded of these
     const std::string bytes = golden(name + ".ncu-repz");
     auto file = File::parse(bytes, name);
     ASSERT_TRUE(file.has_value());
@@ -67,9 +72,11 @@ TEST(NcuReport, ValuesEqualTheRawPageToItsPrintPrecision) {
         metrics[file->string(metric.name)] = &metric;
       for (std::size_t c = 0; c < rows[0].size(); ++c) {
         const auto found = metrics.find(rows[0][c]);
-        if (found == metrics.end() || !found->second->value.is_number()) continue;
+        if (found == metrics.end() || !found->second->value.is_number())
+          continue;
         const auto printed = base::to_double(base::replace_all(rows[r + 2][c], ",", ""));
-        if (!printed || std::isnan(*printed)) continue;  // an enumerator by its name
+        if (!printed || std::isnan(*printed))
+          continue;  // an enumerator by its name
         EXPECT_NEAR(*printed, found->second->value.as_double(), 0.0051)
             << name << " " << rows[0][c] << " row " << r;
         ++compared;
@@ -93,7 +100,8 @@ TEST(NcuReport, KernelReplayGivesTheKernelsOfTheRegions) {
   std::set<std::uint64_t> occurrences;
   for (const auto& measurement : session.measurements) {
     for (const auto& range : measurement.ranges) {
-      if (session.strings.view(range.name) == "decode") occurrences.insert(range.instance);
+      if (session.strings.view(range.name) == "decode")
+        occurrences.insert(range.instance);
     }
   }
   EXPECT_EQ(occurrences.size(), 6u);
@@ -153,7 +161,8 @@ TEST(NcuReport, DescribesDeviceKernelAndShape) {
   EXPECT_EQ(shape.block[1], 16u);
   EXPECT_EQ(shape.registers_per_thread, 32u);
   EXPECT_EQ(session.streams[first.stream].id, 13u);
-  EXPECT_NEAR(value_of(session, first, "sm__warps_active.avg.pct_of_peak_sustained_active"), 0.2403,
+  EXPECT_NEAR(value_of(session, first, "sm__warps_active.avg.pct_of_peak_sustained_active"),
+              0.2403,
               0.0001);
   EXPECT_EQ(session.sources[0].tool, "Nsight Compute 2025.3.1.0");
   EXPECT_EQ(first.note, "ncu kernel replay, caches flushed before each pass, clocks not locked");
@@ -184,7 +193,8 @@ TEST(MetricUnit, EqualsWhatNcuPrints) {
     const std::string text = golden(file);
     for (const std::string_view line : base::split(text, '\n')) {
       const std::size_t tab = line.find('\t');
-      if (tab == std::string_view::npos || line.starts_with("metric\t")) continue;
+      if (tab == std::string_view::npos || line.starts_with("metric\t"))
+        continue;
       EXPECT_EQ(model::metric_unit(line.substr(0, tab), spelling), line.substr(tab + 1))
           << line.substr(0, tab);
       ++rows;

@@ -41,7 +41,8 @@ std::string unpack_head(std::string_view bytes, std::size_t most) {
 }
 
 base::Result<Unpacked> unpack(std::string_view bytes, const std::string& path, std::size_t most) {
-  if (most == 0) most = base::most_unpacked(bytes.size());
+  if (most == 0)
+    most = base::most_unpacked(bytes.size());
   Stream stream(bytes);
   Unpacked out;
   std::string piece(kStep, '\0');
@@ -53,20 +54,24 @@ base::Result<Unpacked> unpack(std::string_view bytes, const std::string& path, s
     const std::size_t rc = ZSTD_decompressStream(stream.state.get(), &to, &stream.in);
     if (ZSTD_isError(rc)) {
       return base::fail(
-          base::Code::kBadData, std::string("damaged zstd stream: ") + ZSTD_getErrorName(rc),
+          base::Code::kBadData,
+          std::string("damaged zstd stream: ") + ZSTD_getErrorName(rc),
           here(),
           "Check that the file was copied whole, or unpack it with `zstd -d` to see what is left.");
     }
     if (to.pos > most - out.bytes.size()) {
       return base::fail(base::Code::kBadData,
-                        "unpacks to more than " + std::to_string(most) + " bytes", here(),
+                        "unpacks to more than " + std::to_string(most) + " bytes",
+                        here(),
                         "Unpack it with `zstd -d` and give the unpacked report.");
     }
     out.bytes.append(piece, 0, to.pos);
     left = rc;
     const bool stuck = to.pos == 0 && stream.in.pos == before;
-    if (stream.in.pos == stream.in.size && (to.pos < to.size || rc == 0)) break;
-    if (stuck) break;
+    if (stream.in.pos == stream.in.size && (to.pos < to.size || rc == 0))
+      break;
+    if (stuck)
+      break;
   }
   out.torn = left != 0;
   return out;

@@ -23,7 +23,8 @@ struct Unpacked {
 [[nodiscard]] std::string unpack_head(std::string_view bytes, std::size_t most);
 /// All of it (one frame or several end to end). kBadData at the compressed offset where it is
 /// damaged, or has made more than `most` bytes (0: base::most_unpacked).
-[[nodiscard]] base::Result<Unpacked> unpack(std::string_view bytes, const std::string& path,
+[[nodiscard]] base::Result<Unpacked> unpack(std::string_view bytes,
+                                            const std::string& path,
                                             std::size_t most = 0);
 
 }  // namespace rangescope::read::ncu_report

@@ -12,36 +12,57 @@ namespace rangescope::read::nsys_csv {
 namespace {
 
 using Units = std::span<const std::pair<std::string_view, double>>;
-constexpr std::pair<std::string_view, double> kTimes[] = {
-    {"ns", 1},     {"nsec", 1},        {"nanoseconds", 1},    {"us", 1e3},
-    {"usec", 1e3}, {"\xce\xbcs", 1e3}, {"\xc2\xb5s", 1e3},    {"microseconds", 1e3},
-    {"ms", 1e6},   {"msec", 1e6},      {"milliseconds", 1e6}, {"s", 1e9},
-    {"sec", 1e9},  {"seconds", 1e9}};
-constexpr std::pair<std::string_view, double> kSizes[] = {
-    {"B", 1},    {"bytes", 1},  {"KB", 1e3},      {"kB", 1e3},     {"MB", 1e6},
-    {"GB", 1e9}, {"KiB", 1024}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
+constexpr std::pair<std::string_view, double> kTimes[] = {{"ns", 1},
+                                                          {"nsec", 1},
+                                                          {"nanoseconds", 1},
+                                                          {"us", 1e3},
+                                                          {"usec", 1e3},
+                                                          {"\xce\xbcs", 1e3},
+                                                          {"\xc2\xb5s", 1e3},
+                                                          {"microseconds", 1e3},
+                                                          {"ms", 1e6},
+                                                          {"msec", 1e6},
+                                                          {"milliseconds", 1e6},
+                                                          {"s", 1e9},
+                                                          {"sec", 1e9},
+                                                          {"seconds", 1e9}};
+constexpr std::pair<std::string_view, double> kSizes[] = {{"B", 1},
+                                                          {"bytes", 1},
+                                                          {"KB", 1e3},
+                                                          {"kB", 1e3},
+                                                          {"MB", 1e6},
+                                                          {"GB", 1e9},
+                                                          {"KiB", 1024},
+                                                          {"MiB", 1 << 20},
+                                                          {"GiB", 1 << 30}};
 
 /// To nanoseconds, or to bytes.
 std::optional<double> scale_of(std::string_view unit, Units units) {
   for (const auto& [name, scale] : units)
-    if (name == unit) return scale;
+    if (name == unit)
+      return scale;
   return std::nullopt;
 }
 
 /// The text in brackets at the end of a column's name; "" without any.
 std::string_view bracketed(std::string_view field) {
   const std::size_t bracket = field.rfind('(');
-  if (bracket == std::string_view::npos || !field.ends_with(")")) return {};
+  if (bracket == std::string_view::npos || !field.ends_with(")"))
+    return {};
   return field.substr(bracket + 1, field.size() - bracket - 2);
 }
 
 /// Names that changed with versions of nsys, in lower case and without unit.
 std::string canonical(std::string_view name) {
-  constexpr std::pair<std::string_view, std::string_view> kOld[] = {
-      {"average", "avg"}, {"minimum", "min"},          {"maximum", "max"},
-      {"median", "med"},  {"operations", "operation"}, {"start time", "start"}};
+  constexpr std::pair<std::string_view, std::string_view> kOld[] = {{"average", "avg"},
+                                                                    {"minimum", "min"},
+                                                                    {"maximum", "max"},
+                                                                    {"median", "med"},
+                                                                    {"operations", "operation"},
+                                                                    {"start time", "start"}};
   for (const auto& [old, now] : kOld) {
-    if (name == old) return std::string(now);
+    if (name == old)
+      return std::string(now);
   }
   return std::string(name);
 }
@@ -92,7 +113,8 @@ const Column* find_column(const Header& header, std::string_view name) {
   if (const auto named = header.columns.find(name); named != header.columns.end())
     return &named->second;
   for (const auto& [column, alias] : kAliases) {
-    if (column != name) continue;
+    if (column != name)
+      continue;
     if (const auto other = header.columns.find(alias); other != header.columns.end())
       return &other->second;
   }
@@ -101,7 +123,8 @@ const Column* find_column(const Header& header, std::string_view name) {
 
 void add_columns_by_alias(Header& header) {
   for (const auto& [column, alias] : kAliases)
-    if (const Column* place = find_column(header, column)) header.columns.emplace(column, *place);
+    if (const Column* place = find_column(header, column))
+      header.columns.emplace(column, *place);
 }
 
 Table table_by(Header& header) {
@@ -110,8 +133,10 @@ Table table_by(Header& header) {
       const bool has_columns = std::ranges::all_of(shape.columns, [&](std::string_view column) {
         return aliases ? find_column(header, column) != nullptr : header.columns.contains(column);
       });
-      if (!has_columns) continue;
-      if (aliases) add_columns_by_alias(header);
+      if (!has_columns)
+        continue;
+      if (aliases)
+        add_columns_by_alias(header);
       const bool has_style = shape.table == Table::kRanges && header.columns.contains("style");
       return has_style ? Table::kRangesByStyle : shape.table;
     }
@@ -134,14 +159,16 @@ Header parse_header(const Fields& fields) {
       column.scale = scale_of(unit, kTimes).value_or(size.value_or(1));
       column.rounded = size && *size > 1;
       name = base::trim(std::string_view(name).substr(0, name.rfind('(')));
-      if (name == "total time" || name == "total") main_scale = column.scale;
+      if (name == "total time" || name == "total")
+        main_scale = column.scale;
     } else if (const std::size_t word = name.rfind(' '); word != std::string::npos &&
                                                          name.size() - word == 3 &&
                                                          scale_of(name.substr(word + 1), kTimes)) {
       column.scale =
           *scale_of(name.substr(word + 1), kTimes);  // "total_time_ns", as scripts write it
       name.resize(word);
-      if (name == "total time") main_scale = column.scale;
+      if (name == "total time")
+        main_scale = column.scale;
     } else {
       without_unit.push_back(canonical(name));
     }
@@ -159,7 +186,8 @@ Header parse_header(const Fields& fields) {
 
 bool looks_like_header(const Fields& fields) {
   return fields.size() >= 3 && std::ranges::any_of(fields, [](std::string_view field) {
-           if (!scale_of(bracketed(field), kTimes)) return false;
+           if (!scale_of(bracketed(field), kTimes))
+             return false;
            const std::string name = base::lower(field);
            return name.starts_with("total time") || name.starts_with("start") ||
                   name.starts_with("duration");
@@ -175,11 +203,13 @@ std::string missing_column(const Fields& fields) {
     std::string_view absent;
     std::size_t count = 0;
     for (const std::string_view column : shape.columns) {
-      if (find_column(header, column) != nullptr) continue;
+      if (find_column(header, column) != nullptr)
+        continue;
       absent = column;
       ++count;
     }
-    if (count == 1 && shape.columns.size() > 2) missing = absent;
+    if (count == 1 && shape.columns.size() > 2)
+      missing = absent;
   }
   return std::string(missing);
 }
@@ -199,7 +229,8 @@ std::optional<double> Row::number(std::string_view column) const {
   const auto value = found == nullptr
                          ? std::nullopt
                          : parse_number(base::trim(fields_[found->index]), Point::kDot);
-  if (!value || !std::isfinite(*value)) return std::nullopt;
+  if (!value || !std::isfinite(*value))
+    return std::nullopt;
   const double scaled = *value * found->scale;
   return std::isfinite(scaled) ? std::optional(scaled) : std::nullopt;
 }
@@ -218,29 +249,35 @@ std::optional<std::uint32_t> Row::id(std::string_view column) const {
 
 std::optional<Moment> Row::moment(std::string_view column) const {
   const Column* found = find(column);
-  if (found == nullptr) return std::nullopt;
+  if (found == nullptr)
+    return std::nullopt;
   // Digit by digit: a double has too few of them for nanoseconds since 1970.
   const std::string text =
       plain_number(base::trim(fields_[found->index]), Point::kDot).value_or("");
   std::string_view digits = text;
   const bool negative = digits.starts_with('-');
-  if (negative) digits.remove_prefix(1);
+  if (negative)
+    digits.remove_prefix(1);
   const std::size_t point = std::min(digits.find('.'), digits.size());
   constexpr std::int64_t kMost = std::int64_t{1} << 61;
   const auto units = base::to_uint(digits.substr(0, point));
   const auto scale = static_cast<std::int64_t>(found->scale);
-  if (!units || *units > static_cast<std::uint64_t>(kMost / scale)) return std::nullopt;
+  if (!units || *units > static_cast<std::uint64_t>(kMost / scale))
+    return std::nullopt;
   Moment moment{static_cast<std::int64_t>(*units) * scale, static_cast<double>(scale)};
   double worth = static_cast<double>(scale);  // of the digit that is read
   double fraction = 0;
   for (const char c : digits.substr(std::min(point + 1, digits.size()))) {
-    if (c < '0' || c > '9') return std::nullopt;
+    if (c < '0' || c > '9')
+      return std::nullopt;
     worth /= 10;
     fraction += worth * (c - '0');
   }
   moment.ns += std::llround(fraction);
-  if (moment.ns >= kMost) return std::nullopt;
-  if (negative) moment.ns = -moment.ns;
+  if (moment.ns >= kMost)
+    return std::nullopt;
+  if (negative)
+    moment.ns = -moment.ns;
   moment.resolution_ns = std::max(1.0, worth);
   return moment;
 }

@@ -27,13 +27,17 @@ namespace {
 // Tables of sums of nsys stats, one row a name: they become model::Summary.
 
 model::SummarySpread spread(const Row& row, const std::string& prefix = {}) {
-  return {row.number(prefix + "avg"), row.number(prefix + "med"), row.number(prefix + "min"),
-          row.number(prefix + "max"), row.number(prefix + "stddev")};
+  return {row.number(prefix + "avg"),
+          row.number(prefix + "med"),
+          row.number(prefix + "min"),
+          row.number(prefix + "max"),
+          row.number(prefix + "stddev")};
 }
 
 model::RangeKind kind_of(const Row& row, model::RangeKind otherwise) {
   const std::string style = base::lower(row.text("style"));
-  if (style.starts_with("start")) return model::RangeKind::kStartEnd;
+  if (style.starts_with("start"))
+    return model::RangeKind::kStartEnd;
   return style.starts_with("push") ? model::RangeKind::kPushPop : otherwise;
 }
 
@@ -41,7 +45,8 @@ model::RangeKind kind_of(const Row& row, model::RangeKind otherwise) {
 /// are rounded: twice that passes.
 bool has_plausible_total(const Row& row, const char* count) {
   const auto total = row.number("total time"), longest = row.number("max");
-  if (!total || !longest || *longest <= 0) return total.has_value();
+  if (!total || !longest || *longest <= 0)
+    return total.has_value();
   return *total <= 2 * *longest * static_cast<double>(row.count(count));
 }
 
@@ -60,7 +65,8 @@ void merge(model::KernelSummary& into, const model::KernelSummary& row) {
     merged.max.reset();
   merged.median.reset();
   merged.stddev.reset();
-  if (into.calls > 0) merged.mean = into.total_ns / static_cast<double>(into.calls);
+  if (into.calls > 0)
+    merged.mean = into.total_ns / static_cast<double>(into.calls);
 }
 
 class Sums {
@@ -87,24 +93,29 @@ class Sums {
   /// Call it once.
   std::uint64_t finish() {
     std::vector<std::string_view> names;
-    for (const model::StringId name : full_) names.push_back(s_.strings.view(name));
+    for (const model::StringId name : full_)
+      names.push_back(s_.strings.view(name));
     const Domains domains(names, certain_names());
     const auto split = [&](model::StringId& domain, model::StringId& range) {
-      if (bare_.contains(range)) return;
+      if (bare_.contains(range))
+        return;
       const auto [domain_name, range_name] = domains.split(s_.strings.view(range));
       domain = s_.strings.intern(domain_name);
       range = s_.strings.intern(range_name);
     };
-    for (model::RangeSummary& range : s_.summary.ranges) split(range.domain, range.name);
+    for (model::RangeSummary& range : s_.summary.ranges)
+      split(range.domain, range.name);
     for (model::KernelSummary& kernel : s_.summary.kernels)
-      if (kernel.in_range && !kernel.outside) split(kernel.domain, kernel.range);
+      if (kernel.in_range && !kernel.outside)
+        split(kernel.domain, kernel.range);
     return domains.guessed();
   }
 
   /// Names with their domain, where the tables of sums print it in front of each; else none.
   [[nodiscard]] FullNames certain_names() const {
     FullNames names;
-    for (const model::StringId name : full_) names.emplace(s_.strings.view(name));
+    for (const model::StringId name : full_)
+      names.emplace(s_.strings.view(name));
     return every_domain_is_printed(names) ? names : FullNames{};
   }
 
@@ -120,12 +131,14 @@ class Sums {
     const model::StringId name = full_name(row.text(column));
     const auto [entry, added] =
         range_of_.emplace(std::tuple(bare_names_, name, kind), s_.summary.ranges.size());
-    if (added) s_.summary.ranges.push_back({0, name, kind});
+    if (added)
+      s_.summary.ranges.push_back({0, name, kind});
     return s_.summary.ranges[entry->second];
   }
 
   bool add_range(const Row& row, model::RangeKind kind) {
-    if (!has_plausible_total(row, "instances")) return false;
+    if (!has_plausible_total(row, "instances"))
+      return false;
     // nvtx_sum and nvtx_pushpop_sum agree: the last one stays.
     model::RangeSummary& out = range(row, "range", kind);
     out.occurrences = row.count("instances");
@@ -135,7 +148,8 @@ class Sums {
   }
 
   bool add_projection(const Row& row, model::RangeKind kind) {
-    if (!row.number("total proj time")) return false;
+    if (!row.number("total proj time"))
+      return false;
     model::RangeSummary& out = range(row, "range", kind);
     out.gpu_span_ns = row.number("total proj time");
     out.gpu_operations = row.count("total gpu ops");
@@ -147,7 +161,8 @@ class Sums {
   }
 
   bool add_kernel(const Row& row) {
-    if (!has_plausible_total(row, "instances")) return false;
+    if (!has_plausible_total(row, "instances"))
+      return false;
     model::KernelSummary out;
     out.name = s_.strings.intern(row.text("name"));
     out.calls = row.count("instances");
@@ -163,12 +178,14 @@ class Sums {
   }
 
   bool add_range_kernel(const Row& row, model::RangeKind kind) {
-    if (!has_plausible_total(row, "kern inst")) return false;
+    if (!has_plausible_total(row, "kern inst"))
+      return false;
     model::KernelSummary out;
     out.in_range = true;
     const std::string_view name = row.text("nvtx range");
     out.outside = name.empty() || name == "None";
-    if (!out.outside) out.range = full_name(name);
+    if (!out.outside)
+      out.range = full_name(name);
     out.kind = kind;
     out.name = s_.strings.intern(row.text("kernel name"));
     out.calls = row.count("kern inst");
@@ -184,10 +201,12 @@ class Sums {
   bool add_copy(const Row& row, bool sizes) {
     if (sizes) {
       const auto bytes = row.number("total");
-      if (!bytes) return false;
+      if (!bytes)
+        return false;
       copy_summary(row).bytes += *bytes;
     } else {
-      if (!has_plausible_total(row, "count")) return false;
+      if (!has_plausible_total(row, "count"))
+        return false;
       copy_summary(row).total_ns += *row.number("total time");
     }
     return true;
@@ -221,10 +240,12 @@ constexpr std::size_t kHead = 4096;
 /// The kind of the ranges in the report that a line of chatter or a file's name announces.
 std::optional<model::RangeKind> kind_in(std::string_view text) {
   for (const std::string_view word : {"startend", "nvtxsesum", "nvtxsssum"}) {
-    if (text.find(word) != std::string_view::npos) return model::RangeKind::kStartEnd;
+    if (text.find(word) != std::string_view::npos)
+      return model::RangeKind::kStartEnd;
   }
   for (const std::string_view word : {"pushpop", "nvtxppsum"}) {
-    if (text.find(word) != std::string_view::npos) return model::RangeKind::kPushPop;
+    if (text.find(word) != std::string_view::npos)
+      return model::RangeKind::kPushPop;
   }
   return std::nullopt;
 }
@@ -238,12 +259,14 @@ bool range_in_names(std::string_view text) {
 std::string readable_reports() {
   std::vector<std::string> names;
   for (const base::NsysReport& report : base::nsys_reports())
-    if (report.read) names.emplace_back(report.now);
+    if (report.read)
+      names.emplace_back(report.now);
   return base::join(names, ", ");
 }
 
 void skip_mark(std::string_view& text) {
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  if (text.starts_with("\xef\xbb\xbf"))
+    text.remove_prefix(3);
 }
 
 bool is_number(std::string_view field) {
@@ -262,7 +285,8 @@ class Tables {
 
   /// False when a number that the table lives by is not one.
   bool add(const Header& header, const Row& row, model::RangeKind kind, bool range_in_name) {
-    if (is_trace(header.table)) return traces.add(header.table, row, range_in_name);
+    if (is_trace(header.table))
+      return traces.add(header.table, row, range_in_name);
     return sums.add(header, row, kind);
   }
 
@@ -282,7 +306,8 @@ class TextReader {
     std::size_t offset = 0;
     std::uint64_t line = 1;
     for (read::Row record; next_row(text, offset, line, record);) {
-      if (take_header(record)) continue;
+      if (take_header(record))
+        continue;
       resume_interrupted_table(record.cells);
       const bool is_unfinished_line = offset == text.size() && text.back() != '\n';
       if (is_unfinished_line && is_torn_row(record.cells, text)) {
@@ -313,10 +338,12 @@ class TextReader {
   bool take_header(const read::Row& record) {
     const Fields& fields = record.cells;
     const bool may_be_header = fields.size() >= 3 && (!in_table() || !has_number(fields));
-    if (!may_be_header) return false;
+    if (!may_be_header)
+      return false;
     Header next = parse_header(fields);
     const bool is_read = next.table != Table::kNone;
-    if (!is_read && !looks_like_header(fields)) return false;
+    if (!is_read && !looks_like_header(fields))
+      return false;
     header_ = std::move(next);
     interrupted_ = {};
     if (is_read)
@@ -340,7 +367,8 @@ class TextReader {
   }
 
   [[nodiscard]] bool is_torn_row(const Fields& fields, std::string_view text) const {
-    if (!in_table() || fields.size() < 2) return false;
+    if (!in_table() || fields.size() < 2)
+      return false;
     return fields.size() < header_.width || text.back() == ',';
   }
 
@@ -358,7 +386,8 @@ class TextReader {
   }
 
   void count_bad_row(std::size_t line) {
-    if (bad_rows_ == 0) first_bad_line_ = line;
+    if (bad_rows_ == 0)
+      first_bad_line_ = line;
     ++bad_rows_;
   }
 
@@ -368,8 +397,10 @@ class TextReader {
     const bool has_columns = fields.size() > 2;
     const bool has_numbers = has_columns ? has_number(fields) : is_number(fields[0]);
     const bool is_bad_row = in_table() && fields.size() > 1 && (has_numbers || has_columns);
-    if (is_bad_row) count_bad_row(record.line);
-    if (is_bad_row && has_numbers) return;  // the table continues after a damaged row
+    if (is_bad_row)
+      count_bad_row(record.line);
+    if (is_bad_row && has_numbers)
+      return;  // the table continues after a damaged row
     if (has_columns)
       interrupted_ = {};
     else if (in_table())
@@ -382,25 +413,29 @@ class TextReader {
   void take_chatter(const read::Row& record) {
     const std::string_view first = record.cells[0];
     kind_ = kind_in(first).value_or(kind_);
-    if (first.starts_with("Processing [")) range_in_name_ = range_in_names(record.text);
+    if (first.starts_with("Processing ["))
+      range_in_name_ = range_in_names(record.text);
   }
 
   [[nodiscard]] base::Result<void> refuse_text_without_rows(std::uint64_t lines) const {
     const std::string name(input_.name);
     if (table_count_ == 0 && unread_table_.line > 0)
-      return base::fail(base::Code::kBadData, unread_table_message(),
+      return base::fail(base::Code::kBadData,
+                        unread_table_message(),
                         name + ':' + std::to_string(unread_table_.line),
                         "Give one of the reports " + readable_reports() + '.');
     if (table_count_ == 0)
       return base::fail(
           base::Code::kBadData,
-          "no header of an nsys stats table in " + base::counted(lines, "line"), name,
+          "no header of an nsys stats table in " + base::counted(lines, "line"),
+          name,
           "Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
     if (good_rows_ == 0 && bad_rows_ > 0)
       return base::fail(base::Code::kBadData,
                         "no row fits its header: " + base::counted(bad_rows_, "row") +
                             ", the first in line " + std::to_string(first_bad_line_),
-                        name, "Print the table again with: nsys stats --format csv FILE");
+                        name,
+                        "Print the table again with: nsys stats --format csv FILE");
     return {};
   }
 
@@ -453,9 +488,11 @@ class TableReader {
       return base::fail(base::Code::kBadData,
                         "times are too coarse for a timeline: rounded to " +
                             std::to_string(std::llround(resolution / 1000)) + " us",
-                        std::string(name), "Print the table again without --timeunit.");
+                        std::string(name),
+                        "Print the table again without --timeunit.");
     if (resolution > 1)
-      lose("rounded_times", 0,
+      lose("rounded_times",
+           0,
            "times were printed to " + std::to_string(std::llround(resolution)) +
                " ns: short kernels and ranges, and which range holds what, may be wrong");
     for (const std::string& full_name : tables_.sums.certain_names())
@@ -465,7 +502,8 @@ class TableReader {
       traces.finish();
       return {};
     }
-    if (guessed > 0) lose("domain_guessed", guessed, std::string(Domains::kGuessed));
+    if (guessed > 0)
+      lose("domain_guessed", guessed, std::string(Domains::kGuessed));
     lose("no_timeline", 0, "tables of totals by name: nesting, self times and overlap are unknown");
     return {};
   }
@@ -483,13 +521,15 @@ class TableReader {
 std::set<Table> trace_tables(const std::filesystem::path& path) {
   std::set<Table> tables;
   const auto head = base::read_head(path, kHead);
-  if (!head) return tables;
+  if (!head)
+    return tables;
   std::string_view text = *head;
   skip_mark(text);
   std::size_t offset = 0;
   std::uint64_t line = 1;
   for (read::Row record; next_row(text, offset, line, record);) {
-    if (const Table table = parse_header(record.cells).table; is_trace(table)) tables.insert(table);
+    if (const Table table = parse_header(record.cells).table; is_trace(table))
+      tables.insert(table);
   }
   return tables;
 }
@@ -499,12 +539,15 @@ std::optional<std::filesystem::path> recording_of(const std::filesystem::path& p
   const std::string stem = path.stem().string();
   for (const base::NsysReport& report : base::nsys_reports()) {
     for (const std::string_view name : {report.now, report.old}) {
-      if (name.empty() || !report.read) continue;
+      if (name.empty() || !report.read)
+        continue;
       const std::size_t underscore = stem.rfind("_" + std::string(name));
-      if (underscore == std::string::npos) continue;
+      if (underscore == std::string::npos)
+        continue;
       const std::size_t end = underscore + 1 + name.size();
       const bool ends_name = end == stem.size() || stem[end] == '_';  // "_base", "_nvtx-name"
-      if (ends_name) return path.parent_path() / stem.substr(0, underscore);
+      if (ends_name)
+        return path.parent_path() / stem.substr(0, underscore);
     }
   }
   return std::nullopt;
@@ -514,13 +557,15 @@ std::optional<std::filesystem::path> recording_of(const std::filesystem::path& p
 
 bool same_recording(const std::filesystem::path& a, const std::filesystem::path& b) {
   const auto of_a = recording_of(a), of_b = recording_of(b);
-  if (of_a && of_b && *of_a != *of_b) return false;
+  if (of_a && of_b && *of_a != *of_b)
+    return false;
   const std::set<Table> in_a = trace_tables(a), in_b = trace_tables(b);
   return std::ranges::none_of(in_a, [&](Table table) { return in_b.contains(table); });
 }
 
 bool table_of(const std::filesystem::path& table, const std::filesystem::path& whole) {
-  if (table.extension() != ".csv" || whole.extension() == ".csv") return false;
+  if (table.extension() != ".csv" || whole.extension() == ".csv")
+    return false;
   const auto recording = recording_of(table);
   return recording &&
          recording->lexically_normal() == (whole.parent_path() / whole.stem()).lexically_normal();
@@ -529,7 +574,8 @@ bool table_of(const std::filesystem::path& table, const std::filesystem::path& w
 base::Result<model::Session> read_texts(std::span<const Text> texts) {
   model::Session session;
   TableReader reader(session);
-  for (const Text& text : texts) TRY(reader.add(text));
+  for (const Text& text : texts)
+    TRY(reader.add(text));
   TRY(reader.finish(texts.empty() ? std::string_view{} : texts.front().name));
   return session;
 }
@@ -542,7 +588,8 @@ base::Result<model::Session> read_files(std::span<const std::filesystem::path> p
     names.push_back(path.string());
   }
   std::vector<Text> texts;
-  for (std::size_t i = 0; i < contents.size(); ++i) texts.push_back({contents[i], names[i]});
+  for (std::size_t i = 0; i < contents.size(); ++i)
+    texts.push_back({contents[i], names[i]});
   auto session = read_texts(texts);
   if (session) {
     for (const std::string& name : names)
@@ -557,7 +604,8 @@ static bool sniff(std::span<const std::byte> head, const std::filesystem::path& 
     std::size_t offset = 0;
     std::uint64_t line = 1;
     for (read::Row record; next_row(text, offset, line, record);) {
-      if (record.cells.size() < 3) continue;
+      if (record.cells.size() < 3)
+        continue;
       if (parse_header(record.cells).table != Table::kNone ||
           (accept_unread && looks_like_header(record.cells)))
         return true;
@@ -565,7 +613,8 @@ static bool sniff(std::span<const std::byte> head, const std::filesystem::path& 
     return false;
   };
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  if (has_table(text, true)) return true;
+  if (has_table(text, true))
+    return true;
   // A program's output may precede the tables.
   constexpr std::size_t kShort = 4096, kSniffed = std::size_t{1} << 20;
   if (text.size() < kShort || text.find('\0') != std::string_view::npos || text.starts_with('{'))

@@ -23,7 +23,8 @@ std::string number(std::optional<double> value) {
 
 /// One line a fact.
 std::string show(const base::Result<model::Session>& session) {
-  if (!session) return base::to_string(session.error());
+  if (!session)
+    return base::to_string(session.error());
   const model::Session& s = *session;
   const auto text = [&](model::StringId id) { return std::string(s.strings.view(id)); };
   const auto style = [](model::RangeKind kind) {
@@ -108,8 +109,10 @@ TEST(NsysCsv, RecordedTables) {
   EXPECT_NE(projected.find("push/pop LLM@decode_all x2 211149 ns, median - max - gpu 191070\n"),
             std::string::npos)
       << projected;
-  for (const char* file : {"zoo_nvtx_startend_sum.csv", "zoo_nvtx_kern_sum.csv",
-                           "zoo_nvtx_gpu_proj_sum.csv", "zoo_cuda_gpu_kern_sum.csv"}) {
+  for (const char* file : {"zoo_nvtx_startend_sum.csv",
+                           "zoo_nvtx_kern_sum.csv",
+                           "zoo_nvtx_gpu_proj_sum.csv",
+                           "zoo_cuda_gpu_kern_sum.csv"}) {
     const std::string head = *base::read_head(kGolden + file, 4096);
     EXPECT_TRUE(kReader.sniff(std::as_bytes(std::span(head)), file)) << file;
   }
@@ -137,7 +140,8 @@ TEST(NsysCsv, BadRowsAreCountedAndForeignFilesRefused) {
 TEST(NsysCsv, TablesAreFoundBehindWhatTheProgramPrinted) {
   const base::TemporaryFolder folder("rangescope-sniff");
   std::string output;
-  for (int i = 0; i < 500; ++i) output += "step " + std::to_string(i) + ", loss 0.5, time 3\n";
+  for (int i = 0; i < 500; ++i)
+    output += "step " + std::to_string(i) + ", loss 0.5, time 3\n";
   const auto sniffs = [&](const std::string& text) {
     const auto path = folder.path() / "log.txt";
     EXPECT_TRUE(base::write_file(path, text));
@@ -155,7 +159,8 @@ const std::string kPushPop =
 /// Ranges in their order, one line each; or the error.
 std::string timeline(std::string_view text, std::string_view name = "x.csv") {
   const auto session = read_text(text, name);
-  if (!session) return base::to_string(session.error());
+  if (!session)
+    return base::to_string(session.error());
   std::string out;
   for (const model::Range& r : session->ranges)
     out += std::string(session->strings.view(session->domains[r.domain].name)) + '@' +

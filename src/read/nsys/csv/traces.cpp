@@ -24,7 +24,8 @@ std::array<std::uint32_t, 3> triple(std::string_view text) {
   std::array<std::uint32_t, 3> out{};
   std::size_t i = 0;
   for (const std::string_view part : base::split(text, ' ')) {
-    if (part.empty() || i == out.size()) continue;
+    if (part.empty() || i == out.size())
+      continue;
     out[i++] =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(base::to_uint(part).value_or(0), kNone));
   }
@@ -34,7 +35,8 @@ std::array<std::uint32_t, 3> triple(std::string_view text) {
 /// "NVIDIA H200 (0)": the name, and the number that the process knows the device by.
 std::pair<std::string_view, std::uint32_t> device_of(std::string_view text) {
   const std::size_t open = text.rfind(" (");
-  if (open == std::string_view::npos || !text.ends_with(')')) return {text, 0};
+  if (open == std::string_view::npos || !text.ends_with(')'))
+    return {text, 0};
   const auto ordinal = base::to_uint(text.substr(open + 2, text.size() - open - 3));
   return ordinal && *ordinal < kNone
              ? std::pair(text.substr(0, open), static_cast<std::uint32_t>(*ordinal))
@@ -77,14 +79,19 @@ bool Traces::add(Table table, const Row& row, bool range_in_name) {
 
 double Traces::resolution_ns() const {
   double coarsest = 1;
-  for (const auto& [column, finest] : finest_) coarsest = std::max(coarsest, finest.ns);
+  for (const auto& [column, finest] : finest_)
+    coarsest = std::max(coarsest, finest.ns);
   return coarsest;
 }
 
-bool Traces::span(const Row& row, std::string_view start, std::string_view duration,
-                  std::int64_t& start_ns, std::int64_t& end_ns) {
+bool Traces::span(const Row& row,
+                  std::string_view start,
+                  std::string_view duration,
+                  std::int64_t& start_ns,
+                  std::int64_t& end_ns) {
   const auto begin = row.moment(start), length = row.moment(duration);
-  if (!begin || !length || length->ns < 0) return false;
+  if (!begin || !length || length->ns < 0)
+    return false;
   start_ns = begin->ns;
   end_ns = begin->ns + length->ns;
   const auto note = [&](std::string_view column, double ns) {
@@ -97,13 +104,17 @@ bool Traces::span(const Row& row, std::string_view start, std::string_view durat
 }
 
 model::StringId Traces::kernel_name(std::string_view name, bool range_in_name) {
-  if (range_in_name) name.remove_prefix(name.rfind('/') + 1);
+  if (range_in_name)
+    name.remove_prefix(name.rfind('/') + 1);
   return s_.strings.intern(name);
 }
 
-bool Traces::read_range(const Row& row, std::string_view start, std::string_view duration,
+bool Traces::read_range(const Row& row,
+                        std::string_view start,
+                        std::string_view duration,
                         RangeRow& out) {
-  if (!thread_of(row, out) || !span(row, start, duration, out.start, out.end)) return false;
+  if (!thread_of(row, out) || !span(row, start, duration, out.start, out.end))
+    return false;
   out.name = s_.strings.intern(row.text("name"));
   out.level = row.id("lvl").value_or(0);
   out.id = row.count("rangeid");
@@ -113,7 +124,8 @@ bool Traces::read_range(const Row& row, std::string_view start, std::string_view
 bool Traces::add_range(const Row& row) {
   range_table_ = true;
   RangeRow out{};
-  if (!read_range(row, "start", "duration", out)) return false;
+  if (!read_range(row, "start", "duration", out))
+    return false;
   out.kind = model::RangeKind::kPushPop;
   out.span = -1;
   ranges_.push_back(out);
@@ -126,12 +138,14 @@ bool Traces::add_projection(const Row& row) {
   if (original_start.empty() || original_start == "None")
     return row.moment("projected start").has_value();  // work outside every range
   RangeRow out{};
-  if (!read_range(row, "orig start", "orig duration", out)) return false;
+  if (!read_range(row, "orig start", "orig duration", out))
+    return false;
   out.kind = base::lower(row.text("style")).starts_with("start") ? model::RangeKind::kStartEnd
                                                                  : model::RangeKind::kPushPop;
   out.projected = true;
   std::int64_t gpu_start = 0, gpu_end = 0;
-  if (!span(row, "projected start", "projected duration", gpu_start, gpu_end)) return false;
+  if (!span(row, "projected start", "projected duration", gpu_start, gpu_end))
+    return false;
   out.span = gpu_end - gpu_start;
   ranges_.push_back(out);
   return true;
@@ -139,7 +153,8 @@ bool Traces::add_projection(const Row& row) {
 
 bool Traces::add_work(const Row& row, bool range_in_name) {
   WorkRow out{};
-  if (!span(row, "start", "duration", out.start, out.end)) return false;
+  if (!span(row, "start", "duration", out.start, out.end))
+    return false;
   const std::string_view name = row.text("name");
   const auto [device, ordinal] = device_of(row.text("device"));
   out.device = s_.strings.intern(device);
@@ -159,7 +174,8 @@ bool Traces::add_work(const Row& row, bool range_in_name) {
     out.name = s_.strings.intern(name);
     const double bytes = row.number("bytes").value_or(0);
     out.bytes = bytes > 0 && bytes < 9e18 ? static_cast<std::uint64_t>(std::llround(bytes)) : 0;
-    if (row.rounded("bytes")) ++rounded_bytes_;
+    if (row.rounded("bytes"))
+      ++rounded_bytes_;
   } else {
     ++unknown_work_;
     return true;
@@ -184,7 +200,8 @@ bool Traces::add_execution(const Row& row, bool range_in_name) {
 
 bool Traces::add_call(const Row& row) {
   CallRow out{};
-  if (!thread_of(row, out) || !span(row, "start", "duration", out.start, out.end)) return false;
+  if (!thread_of(row, out) || !span(row, "start", "duration", out.start, out.end))
+    return false;
   out.name = s_.strings.intern(row.text("name"));
   out.correlation = row.number("corrid") ? row.count("corrid") : -1;
   out.launch = kNone;
@@ -215,8 +232,11 @@ std::uint32_t Traces::thread(std::uint32_t pid, std::uint32_t tid) {
   return index_.threads.of({process(pid), tid});
 }
 
-std::uint32_t Traces::stream(std::uint32_t process, std::uint32_t ordinal, model::StringId device,
-                             std::uint32_t context, std::uint32_t id) {
+std::uint32_t Traces::stream(std::uint32_t process,
+                             std::uint32_t ordinal,
+                             model::StringId device,
+                             std::uint32_t context,
+                             std::uint32_t id) {
   return index_.streams.of({process, index_.devices.of({process, ordinal, device}), context, id});
 }
 
@@ -227,7 +247,8 @@ void Traces::extend(std::uint32_t process, std::int64_t from, std::int64_t to) {
 }
 
 std::uint32_t Traces::launch(CallRow& call) {
-  if (call.launch != kNone) return call.launch;
+  if (call.launch != kNone)
+    return call.launch;
   const auto [entry, added] =
       launch_of_.emplace(std::tuple(thread_key(call.pid, call.tid), call.start, call.end),
                          static_cast<std::uint32_t>(s_.launches.size()));
@@ -236,7 +257,8 @@ std::uint32_t Traces::launch(CallRow& call) {
     out.start_ns = call.start;
     out.end_ns = call.end;
     out.thread = thread(call.pid, call.tid);
-    if (call.correlation >= 0) out.correlation = static_cast<std::uint32_t>(call.correlation);
+    if (call.correlation >= 0)
+      out.correlation = static_cast<std::uint32_t>(call.correlation);
     out.name = call.name;
     out.kind = launch_kind(s_.strings.view(call.name));
     s_.launches.push_back(out);
@@ -270,7 +292,8 @@ std::string_view Traces::word_in_call(What what) {
 
 /// calls_ are sorted by correlation id here.
 Traces::CallRow* Traces::call_of(const WorkRow& work) {
-  if (work.correlation < 0) return nullptr;
+  if (work.correlation < 0)
+    return nullptr;
   const auto less = [](const CallRow& call, std::int64_t id) { return call.correlation < id; };
   const std::string_view word = word_in_call(work.what);
   const auto may_cause_work = [&](const CallRow& call) {
@@ -284,15 +307,18 @@ Traces::CallRow* Traces::call_of(const WorkRow& work) {
   CallRow* first = nullptr;
   auto call = std::lower_bound(calls_.begin(), calls_.end(), work.correlation, less);
   for (; call != calls_.end() && call->correlation == work.correlation; ++call) {
-    if (call->start > work.end) break;
-    if (!may_cause_work(*call)) continue;
+    if (call->start > work.end)
+      break;
+    if (!may_cause_work(*call))
+      continue;
     ++candidates;
     const bool is_ambiguous = first != nullptr && first->pid != call->pid;
     if (is_ambiguous || candidates > kMostCalls) {
       ++ambiguous_;
       return nullptr;
     }
-    if (first == nullptr) first = &*call;
+    if (first == nullptr)
+      first = &*call;
   }
   return first;
 }
@@ -301,11 +327,15 @@ Traces::CallRow* Traces::call_of(const WorkRow& work) {
 Traces::ExecutionRow* Traces::execution_of(const WorkRow& work) {
   const auto key = [](const auto& row) { return std::tuple(row.start, row.end, row.name); };
   const auto first_alike = std::lower_bound(
-      executions_.begin(), executions_.end(), key(work),
+      executions_.begin(),
+      executions_.end(),
+      key(work),
       [&](const ExecutionRow& row, const auto& wanted) { return key(row) < wanted; });
-  if (first_alike == executions_.end() || key(*first_alike) != key(work)) return nullptr;
+  if (first_alike == executions_.end() || key(*first_alike) != key(work))
+    return nullptr;
   const auto next = first_alike + first_alike->taken;  // each belongs to one work
-  if (next >= executions_.end() || key(*next) != key(work)) return nullptr;
+  if (next >= executions_.end() || key(*next) != key(work))
+    return nullptr;
   ++first_alike->taken;
   return &*next;
 }
@@ -318,24 +348,30 @@ void Traces::drop_duplicate_ranges() {
     return row.projected && row.kind == model::RangeKind::kPushPop;
   };
   for (const RangeRow& row : ranges_)
-    if (is_duplicate(row)) span_of[row.id] = row.span;
+    if (is_duplicate(row))
+      span_of[row.id] = row.span;
   std::erase_if(ranges_, is_duplicate);
   for (RangeRow& row : ranges_) {
-    if (row.projected) continue;
-    if (const auto span = span_of.find(row.id); span != span_of.end()) row.span = span->second;
+    if (row.projected)
+      continue;
+    if (const auto span = span_of.find(row.id); span != span_of.end())
+      row.span = span->second;
   }
 }
 
 void Traces::finish_ranges() {
-  if (range_table_) drop_duplicate_ranges();
+  if (range_table_)
+    drop_duplicate_ranges();
   // In the order of the pushes: of two that begin at once, the longer one holds the other.
   std::ranges::sort(ranges_, [](const RangeRow& a, const RangeRow& b) {
     return std::tuple(a.start, -a.end, a.level, a.id) < std::tuple(b.start, -b.end, b.level, b.id);
   });
   std::set<model::StringId> distinct;
-  for (const RangeRow& row : ranges_) distinct.insert(row.name);
+  for (const RangeRow& row : ranges_)
+    distinct.insert(row.name);
   std::vector<std::string_view> names;
-  for (const model::StringId name : distinct) names.push_back(s_.strings.view(name));
+  for (const model::StringId name : distinct)
+    names.push_back(s_.strings.view(name));
   const Domains domains(names, full_names_);
   std::map<model::StringId, std::pair<std::uint32_t, model::StringId>> split;
   for (const model::StringId full : distinct) {
@@ -362,19 +398,24 @@ void Traces::finish_ranges() {
 /// nsys ends ranges that are open when the recording ends in the nanosecond of that. A thread
 /// cannot pop two in one.
 void Traces::reopen_ranges() {
-  if (resolution_ns() > 1) return;
+  if (resolution_ns() > 1)
+    return;
   std::int64_t latest = -kMost;
-  for (const model::Range& range : s_.ranges) latest = std::max(latest, range.end_ns);
+  for (const model::Range& range : s_.ranges)
+    latest = std::max(latest, range.end_ns);
   using ThreadDomain = std::pair<std::uint32_t, std::uint32_t>;
   std::map<ThreadDomain, std::set<std::int64_t>> starts_of;  // of ranges that end last
   const auto ends_last = [&](const model::Range& range) {
     return range.kind == model::RangeKind::kPushPop && range.end_ns == latest;
   };
   for (const model::Range& range : s_.ranges)
-    if (ends_last(range)) starts_of[{range.thread, range.domain}].insert(range.start_ns);
+    if (ends_last(range))
+      starts_of[{range.thread, range.domain}].insert(range.start_ns);
   for (model::Range& range : s_.ranges) {
-    if (!ends_last(range)) continue;
-    if (starts_of[{range.thread, range.domain}].size() > 1) range.end_ns = model::kOpen;
+    if (!ends_last(range))
+      continue;
+    if (starts_of[{range.thread, range.domain}].size() > 1)
+      range.end_ns = model::kOpen;
   }
 }
 
@@ -400,12 +441,14 @@ void Traces::finish_works() {
     const std::uint32_t stream_index =
         stream(owner, work.ordinal, work.device, work.context, work.stream);
     const model::LaunchKind kind = add_to_session(work, launch, stream_index);
-    if (launch != kNone) launched(s_.launches[launch], kind);
+    if (launch != kNone)
+      launched(s_.launches[launch], kind);
   }
 }
 
 /// Returns what its launch launched.
-model::LaunchKind Traces::add_to_session(const WorkRow& work, std::uint32_t launch,
+model::LaunchKind Traces::add_to_session(const WorkRow& work,
+                                         std::uint32_t launch,
                                          std::uint32_t stream) {
   const std::string_view name = s_.strings.view(work.name);
   switch (work.what) {
@@ -428,8 +471,12 @@ void Traces::finish_executions() {
   for (const ExecutionRow& row : executions_) {
     const std::uint32_t launch_index = launch(row, -1);
     const std::uint32_t stream_index = stream(process(row.pid), row.ordinal, 0, 0, 0);
-    s_.kernels.push_back({row.start, row.end, launch_index,
-                          index_.kernel_name(s_.strings.view(row.name)), row.shape, stream_index,
+    s_.kernels.push_back({row.start,
+                          row.end,
+                          launch_index,
+                          index_.kernel_name(s_.strings.view(row.name)),
+                          row.shape,
+                          stream_index,
                           kNone});
     launched(s_.launches[launch_index], model::LaunchKind::kKernel);
   }
@@ -455,7 +502,8 @@ void Traces::finish_calls() {
       (void)launch(call);
       ++whole_graphs_;
     }
-    if (kind != model::LaunchKind::kSynchronize) continue;
+    if (kind != model::LaunchKind::kSynchronize)
+      continue;
     if (const std::uint64_t key = thread_key(call.pid, call.tid); key != current_thread) {
       current_thread = key;
       waits_until = -kMost;
@@ -469,10 +517,14 @@ void Traces::finish_calls() {
 
 void Traces::finish() {
   std::set<std::uint32_t> pids;
-  for (const RangeRow& row : ranges_) pids.insert(row.pid);
-  for (const ExecutionRow& row : executions_) pids.insert(row.pid);
-  for (const CallRow& row : calls_) pids.insert(row.pid);
-  for (const std::uint32_t pid : pids) recorded_ = process(pid) + 1;
+  for (const RangeRow& row : ranges_)
+    pids.insert(row.pid);
+  for (const ExecutionRow& row : executions_)
+    pids.insert(row.pid);
+  for (const CallRow& row : calls_)
+    pids.insert(row.pid);
+  for (const std::uint32_t pid : pids)
+    recorded_ = process(pid) + 1;
   s_.clock.kind = "nsys session time";
   finish_ranges();
   if (works_.empty())
@@ -505,55 +557,66 @@ void Traces::finish() {
       s_.end_ns = std::max(s_.end_ns, process.end_ns);
     }
   }
-  if (s_.begin_ns == kMost) s_.begin_ns = s_.end_ns = 0;
+  if (s_.begin_ns == kMost)
+    s_.begin_ns = s_.end_ns = 0;
   add_losses();
 }
 
 void Traces::add_losses() {
   if (ambiguous_ > 0)
-    lose("ambiguous_correlation", ambiguous_,
+    lose("ambiguous_correlation",
+         ambiguous_,
          "GPU work whose correlation id is used by several processes: it belongs to no range. "
          "cuda_kern_exec_trace "
          "names the process of each kernel");
   if (uncalled_ > ambiguous_)
-    lose("kernel_without_call", uncalled_ - ambiguous_,
+    lose("kernel_without_call",
+         uncalled_ - ambiguous_,
          "kernels, copies or memsets whose call is in no table: they belong to no range. Give "
          "cuda_api_trace or "
          "cuda_kern_exec_trace of the same file too");
   if (unknown_work_ > 0)
-    lose("unknown_gpu_work", unknown_work_,
+    lose("unknown_gpu_work",
+         unknown_work_,
          "rows of cuda_gpu_trace that are neither kernel, copy nor memset were left out");
   if (rounded_bytes_ > 0)
-    lose("rounded_bytes", rounded_bytes_,
+    lose("rounded_bytes",
+         rounded_bytes_,
          "bytes of copies and memsets were printed with three decimals; `--format csv:mem=B` "
          "prints all");
   s_.unrecorded = {works_.empty() && executions_.empty(), works_.empty(), calls_.empty()};
   if (whole_graphs_ > 0)
-    lose("graph_work_missing", whole_graphs_,
+    lose("graph_work_missing",
+         whole_graphs_,
          "graph launches whose kernels cuda_gpu_trace does not list, since nsys recorded each "
          "graph as a whole: GPU "
          "times of ranges that hold them are too small. Give the SQLite export, which has the "
          "graphs");
   if (s_.unrecorded.kernels)
-    lose("no_gpu_work", 0,
+    lose("no_gpu_work",
+         0,
          "no table of GPU work was given: add cuda_gpu_trace with cuda_kern_exec_trace or "
          "cuda_api_trace");
   else if (s_.unrecorded.copies)
-    lose("no_copies", 0,
+    lose("no_copies",
+         0,
          "cuda_kern_exec_trace has neither streams nor copies, so GPU busy time is unknown: give "
          "cuda_gpu_trace of the "
          "same file too");
   if (s_.unrecorded.calls && !s_.unrecorded.kernels)
     lose(
-        "no_calls", 0,
+        "no_calls",
+        0,
         "waits of the CPU and launches of whole graphs are in cuda_api_trace, which was not given");
   if (projection_table_ && !range_table_)
-    lose("ranges_without_work", 0,
+    lose("ranges_without_work",
+         0,
          "nvtx_gpu_proj_trace leaves out ranges without GPU work, so counts and self times may be "
          "wrong: give "
          "nvtx_pushpop_trace of the same file too");
   if (range_table_ && !projection_table_)
-    lose("no_start_end_ranges", 0,
+    lose("no_start_end_ranges",
+         0,
          "nvtx_pushpop_trace has no start/end ranges; nvtx_gpu_proj_trace has those with GPU work");
 }
 

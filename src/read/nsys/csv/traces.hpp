@@ -85,22 +85,30 @@ class Traces {
   };
 
   /// What tables of ranges share: time, name, process, thread, level and id.
-  [[nodiscard]] bool read_range(const Row& row, std::string_view start, std::string_view duration,
+  [[nodiscard]] bool read_range(const Row& row,
+                                std::string_view start,
+                                std::string_view duration,
                                 RangeRow& out);
   bool add_range(const Row& row);
   bool add_projection(const Row& row);
   bool add_work(const Row& row, bool range_in_name);
   bool add_execution(const Row& row, bool range_in_name);
   bool add_call(const Row& row);
-  bool span(const Row& row, std::string_view start, std::string_view duration,
-            std::int64_t& start_ns, std::int64_t& end_ns);
+  bool span(const Row& row,
+            std::string_view start,
+            std::string_view duration,
+            std::int64_t& start_ns,
+            std::int64_t& end_ns);
   model::StringId kernel_name(std::string_view name, bool range_in_name);
 
   std::uint32_t process(std::uint32_t pid);
   std::uint32_t process_of_nobody();
   std::uint32_t thread(std::uint32_t pid, std::uint32_t tid);
-  std::uint32_t stream(std::uint32_t process, std::uint32_t ordinal, model::StringId device,
-                       std::uint32_t context, std::uint32_t id);
+  std::uint32_t stream(std::uint32_t process,
+                       std::uint32_t ordinal,
+                       model::StringId device,
+                       std::uint32_t context,
+                       std::uint32_t id);
   std::uint32_t launch(CallRow& call);
   std::uint32_t launch(const ExecutionRow& execution, std::int64_t correlation);
   [[nodiscard]] static std::string_view word_in_call(What what);

@@ -31,7 +31,8 @@ class NsysRep : public ::testing::Test {
   std::string file(const std::string& name, const std::string& text, bool executable = false) {
     const fs::path path = folder_ / name;
     std::ofstream(path, std::ios::binary) << text;
-    if (executable) fs::permissions(path, fs::perms::owner_all);
+    if (executable)
+      fs::permissions(path, fs::perms::owner_all);
     return path.string();
   }
   /// Answers --version, notes each export in `log`, and copies a recorded export to where it should
@@ -55,7 +56,8 @@ class NsysRep : public ::testing::Test {
     Options options;
     options.nsys_path = tool;
     const auto session = kReader.read(path, options);
-    if (!session) return base::to_string(session.error());
+    if (!session)
+      return base::to_string(session.error());
     return std::to_string(session->kernels.size()) + " kernels from " +
            session->sources.at(0).format + ' ' + session->sources.at(0).path;
   }
@@ -71,7 +73,8 @@ TEST_F(NsysRep, ExportsOnceAndKeepsTheResultUntilTheFileChanges) {
   EXPECT_EQ(exports(), 1u);
   std::size_t kept = 0;
   for (const auto& entry : fs::directory_iterator(folder_)) {
-    if (!entry.path().filename().string().starts_with("x.nsys-rep.rangescope-")) continue;
+    if (!entry.path().filename().string().starts_with("x.nsys-rep.rangescope-"))
+      continue;
     ++kept;
     EXPECT_EQ(entry.status().permissions(), fs::perms::owner_read | fs::perms::owner_write);
   }
@@ -141,7 +144,8 @@ TEST_F(NsysRep, StreamGoesThroughTheImporterOfItsVersion) {
   file("x.qdstrm", "U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-df9881f");
   fs::remove(folder_ / "host-linux-x64/QdstrmImporter");
   for (const auto& entry : fs::directory_iterator(folder_)) {
-    if (entry.path().extension() == ".sqlite") fs::remove(entry.path());
+    if (entry.path().extension() == ".sqlite")
+      fs::remove(entry.path());
   }
   EXPECT_NE(read(stream, nsys("2022.4.2.1")).find("has no QdstrmImporter"), std::string::npos);
 }
@@ -150,7 +154,9 @@ TEST_F(NsysRep, ImporterIsFoundWhereDebianPutsIt) {
   // /usr/bin/nsys -> /usr/lib/nsight-systems/bin/nsys ->
   // /usr/lib/x86_64-linux-gnu/nsight-systems/.../nsys
   const fs::path usr = folder_ / "usr";
-  for (const char* folder : {"bin", "lib/nsight-systems/bin", "lib/nsight-systems/host-linux-x64",
+  for (const char* folder : {"bin",
+                             "lib/nsight-systems/bin",
+                             "lib/nsight-systems/host-linux-x64",
                              "lib/x86_64-linux-gnu/nsight-systems/target-linux-x64"})
     fs::create_directories(usr / folder);
   file("usr/lib/x86_64-linux-gnu/nsight-systems/target-linux-x64/nsys", "#!/bin/sh\n", true);
@@ -188,9 +194,10 @@ TEST(NsysVersion, IsFoundInWhatTheToolsPrint) {
 TEST_F(NsysRep, TooOldNsysThatEndsWithAnExceptionIsToldByTheVersionInside) {
   const std::string tool =
       nsys("2022.4.2.1", "echo 'terminate called after throwing an instance of'; exit 134\n");
-  const std::string report = file(
-      "x.nsys-rep", "NVIDIA Tegra Profiler Report 1." + std::string(500, '.') +
-                        "CUPTI 2022.1.1.9-x, 2023.3.1.92-233133147223v0, made on 2025.11.22.1 by");
+  const std::string report =
+      file("x.nsys-rep",
+           "NVIDIA Tegra Profiler Report 1." + std::string(500, '.') +
+               "CUPTI 2022.1.1.9-x, 2023.3.1.92-233133147223v0, made on 2025.11.22.1 by");
   const auto session = [&] {
     Options options;
     options.nsys_path = tool;
@@ -215,8 +222,9 @@ TEST_F(NsysRep, ExportBesideAReportThatCannotBeOpenedIsReadAndNamed) {
   ASSERT_TRUE(session);
   EXPECT_EQ(session->kernels.size(), 51u);
   const auto said =
-      std::find_if(session->losses.begin(), session->losses.end(),
-                   [](const model::Loss& loss) { return loss.kind == "export_beside"; });
+      std::find_if(session->losses.begin(), session->losses.end(), [](const model::Loss& loss) {
+        return loss.kind == "export_beside";
+      });
   ASSERT_NE(said, session->losses.end());
   EXPECT_EQ(said->severity, model::Severity::kInfo);
   EXPECT_NE(said->detail.find("r.sqlite next to it"), std::string::npos);

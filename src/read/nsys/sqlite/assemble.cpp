@@ -29,8 +29,8 @@ using model::kNone;
 template <class Work>
 void in_pieces(std::size_t size, int pieces, Work&& work) {
   const std::size_t count = size < 100'000 ? 1 : static_cast<std::size_t>(std::max(1, pieces));
-  base::parallel_for(count, pieces,
-                     [&](std::size_t i) { work(size * i / count, size * (i + 1) / count); });
+  base::parallel_for(
+      count, pieces, [&](std::size_t i) { work(size * i / count, size * (i + 1) / count); });
 }
 
 class Assembler {
@@ -60,25 +60,36 @@ class Assembler {
 
  private:
   std::vector<Activity*> activities() {
-    return {&parts_.kernels,          &parts_.copies, &parts_.memsets,      &parts_.graphs,
-            &parts_.synchronizations, &parts_.memory, &parts_.event_records};
+    return {&parts_.kernels,
+            &parts_.copies,
+            &parts_.memsets,
+            &parts_.graphs,
+            &parts_.synchronizations,
+            &parts_.memory,
+            &parts_.event_records};
   }
 
   /// Trimmed exports lack globalPid: with one process there is no question whose the work is.
   void resolve_unknown_process() {
     std::set<std::uint64_t> known;
-    for (const std::uint64_t thread : parts_.calls.threads.keys()) known.insert(thread >> 24);
-    for (const std::uint64_t thread : parts_.nvtx.threads.keys()) known.insert(thread >> 24);
+    for (const std::uint64_t thread : parts_.calls.threads.keys())
+      known.insert(thread >> 24);
+    for (const std::uint64_t thread : parts_.nvtx.threads.keys())
+      known.insert(thread >> 24);
     for (const auto& [process, name] : parts_.target.processes) {
-      if (known.empty()) known.insert(process);
+      if (known.empty())
+        known.insert(process);
     }
     bool unknown = false;
     for (const Activity* part : activities()) {
-      for (const StreamKey& key : part->streams.keys()) unknown |= key.process == kUnknownProcess;
+      for (const StreamKey& key : part->streams.keys())
+        unknown |= key.process == kUnknownProcess;
     }
-    if (known.size() == 1) unknown_is_ = *known.begin();
+    if (known.size() == 1)
+      unknown_is_ = *known.begin();
     if (unknown && unknown_is_ == kUnknownProcess) {
-      s_.losses.push_back({"unknown_process", 0,
+      s_.losses.push_back({"unknown_process",
+                           0,
                            "GPU work has no globalPid and the export has " +
                                base::counted(known.size(), "process") +
                                ": that work cannot be attributed to ranges"});
@@ -121,7 +132,8 @@ class Assembler {
           launch_of_[rank] = static_cast<std::uint32_t>(kept);
         } else if (const model::Launch& first = calls.launches[launch_of_[rank]];
                    nested(first, call)) {
-          if (call.start_ns < first.start_ns) launch_of_[rank] = static_cast<std::uint32_t>(kept);
+          if (call.start_ns < first.start_ns)
+            launch_of_[rank] = static_cast<std::uint32_t>(kept);
         } else if (kinds_[first.name] != model::LaunchKind::kSynchronize &&
                    kinds_[call.name] !=
                        model::LaunchKind::kSynchronize) {  // cudaDeviceReset shares the id of its
@@ -135,20 +147,25 @@ class Assembler {
     }
     calls.launches.resize(kept);
     for (std::size_t i = 0; i < thread_used.size(); ++i) {
-      if (thread_used[i]) threads_seen_.insert(calls.threads.keys()[i]);
+      if (thread_used[i])
+        threads_seen_.insert(calls.threads.keys()[i]);
     }
   }
 
   /// Processes and threads that did something, in the order of their ids.
   void number_processes_and_threads() {
-    for (const std::uint64_t thread : parts_.nvtx.threads.keys()) threads_seen_.insert(thread);
+    for (const std::uint64_t thread : parts_.nvtx.threads.keys())
+      threads_seen_.insert(thread);
     std::set<std::uint64_t> processes;
-    for (const std::uint64_t thread : threads_seen_) processes.insert(thread >> 24);
+    for (const std::uint64_t thread : threads_seen_)
+      processes.insert(thread >> 24);
     for (const Activity* part : activities()) {
-      for (const StreamKey& key : part->streams.keys()) processes.insert(real(key.process));
+      for (const StreamKey& key : part->streams.keys())
+        processes.insert(real(key.process));
     }
     if (processes.empty()) {
-      for (const auto& [process, name] : parts_.target.processes) processes.insert(process);
+      for (const auto& [process, name] : parts_.target.processes)
+        processes.insert(process);
     }
     for (const std::uint64_t process : processes) {
       process_of_.emplace(process, static_cast<std::uint32_t>(s_.processes.size()));
@@ -175,8 +192,10 @@ class Assembler {
   }
 
   model::StringId string_of(std::int64_t id) {
-    if (id < 0) return 0;
-    if (const auto text = parts_.strings.find(id)) return s_.strings.intern(*text);
+    if (id < 0)
+      return 0;
+    if (const auto text = parts_.strings.find(id))
+      return s_.strings.intern(*text);
     ++missing_strings_;
     return s_.strings.intern("<string " + std::to_string(id) + ">");
   }
@@ -188,7 +207,8 @@ class Assembler {
   /// Domains, categories, threads and CUDA objects that the program named.
   void name_things() {
     Nvtx& nvtx = parts_.nvtx;
-    for (const std::int64_t id : nvtx.text_ids.keys()) texts_.push_back(string_of(id));
+    for (const std::int64_t id : nvtx.text_ids.keys())
+      texts_.push_back(string_of(id));
     std::map<std::uint32_t, model::StringId> created;  // number in nvtx.domains -> name
     for (const Naming& naming : nvtx.namings) {
       // An export may hold the creation of one domain on several threads; the first one with a name
@@ -203,7 +223,8 @@ class Assembler {
         continue;
       }
       const auto creation = created.find(static_cast<std::uint32_t>(i));
-      if (creation == created.end()) ++unnamed_domains_;
+      if (creation == created.end())
+        ++unnamed_domains_;
       const model::StringId name =
           creation == created.end() ? s_.strings.intern("<domain " + std::to_string(key.id) + ">")
                                     : creation->second;
@@ -246,10 +267,12 @@ class Assembler {
   void link_ranges() {
     Nvtx& nvtx = parts_.nvtx;
     std::vector<std::uint32_t> threads;
-    for (const std::uint64_t thread : nvtx.threads.keys()) threads.push_back(thread_of_.at(thread));
+    for (const std::uint64_t thread : nvtx.threads.keys())
+      threads.push_back(thread_of_.at(thread));
     for (model::Range& range : nvtx.ranges) {
       range.thread = threads[range.thread];
-      if (range.end_thread != kNone) range.end_thread = threads[range.end_thread];
+      if (range.end_thread != kNone)
+        range.end_thread = threads[range.end_thread];
       range.domain = domains_[range.domain];
       range.name = nvtx_name(range.name);
     }
@@ -270,11 +293,13 @@ class Assembler {
       const auto found = thread_of_.find(thread);
       threads.push_back(found == thread_of_.end() ? 0 : found->second);
     }
-    for (const std::int64_t id : calls.names.keys()) names.push_back(id < 0 ? 0 : string_of(id));
+    for (const std::int64_t id : calls.names.keys())
+      names.push_back(id < 0 ? 0 : string_of(id));
     for (model::Launch& launch : calls.launches) {
       launch.thread = threads[launch.thread];
       launch.name = names[launch.name];
-      if (launch.correlation == kNone) launch.correlation = 0;
+      if (launch.correlation == kNone)
+        launch.correlation = 0;
     }
     s_.launches = std::move(calls.launches);
   }
@@ -326,12 +351,14 @@ class Assembler {
             event.launch == kNone ? kNone : used_.rank(process, event.launch);
         event.launch = rank == kNone ? kNone : launch_of_[rank];
         if constexpr (requires { event.graph_node; }) {
-          if (event.graph_node != kNone) event.graph_node = nodes[event.graph_node];
+          if (event.graph_node != kNone)
+            event.graph_node = nodes[event.graph_node];
         }
       }
     });
     for (const Event& event : events)
-      if (event.launch != kNone) launched(s_.launches[event.launch], kind);
+      if (event.launch != kNone)
+        launched(s_.launches[event.launch], kind);
   }
 
   void link_activity() {
@@ -339,7 +366,8 @@ class Assembler {
     link(parts_.copies, parts_.copies.copies, model::LaunchKind::kCopy);
     link(parts_.kernels, parts_.kernels.kernels, model::LaunchKind::kKernel);
     link(parts_.graphs, parts_.graphs.graphs, model::LaunchKind::kGraph);
-    link(parts_.synchronizations, parts_.synchronizations.synchronizations,
+    link(parts_.synchronizations,
+         parts_.synchronizations.synchronizations,
          model::LaunchKind::kSynchronize);
     for (const NameKey& key : parts_.kernels.names.keys()) {
       s_.kernel_names.push_back(
@@ -365,7 +393,8 @@ class Assembler {
     for (model::MemoryEvent& event : parts_.memory.memory) {
       const StreamKey key = parts_.memory.streams.keys()[event.stream];
       event.process = link_call(parts_.memory, event);
-      if (event.launch != kNone) event.thread = s_.launches[event.launch].thread;
+      if (event.launch != kNone)
+        event.thread = s_.launches[event.launch].thread;
       const std::uint32_t device = device_index(event.process, key.device);
       event.stream = kNone;
       if (event.pool != 0 && key.stream != 0) {
@@ -391,7 +420,8 @@ class Assembler {
     const std::vector<model::Synchronization>& waits = parts_.synchronizations.synchronizations;
     for (std::size_t i = 0; i < waits.size(); ++i) {
       const std::uint64_t event = parts_.synchronizations.awaited_events[i];
-      if (event == 0 || waits[i].launch == kNone) continue;
+      if (event == 0 || waits[i].launch == kNone)
+        continue;
       const model::SyncKind kind = sync_kind(s_.strings.view(s_.launches[waits[i].launch].name));
       model::EventCall call;
       call.event = event;
@@ -414,7 +444,8 @@ class Assembler {
     }
     for (model::Stream& stream : s_.streams) {
       const auto found = kinds.find({s_.processes[stream.process].pid, stream.context, stream.id});
-      if (found != kinds.end()) stream.kind = found->second;
+      if (found != kinds.end())
+        stream.kind = found->second;
     }
   }
 
@@ -423,7 +454,8 @@ class Assembler {
   void waits() {
     s_.synchronizations = std::move(parts_.synchronizations.synchronizations);
     for (model::Synchronization& wait : s_.synchronizations) {
-      if (wait.launch == kNone) continue;
+      if (wait.launch == kNone)
+        continue;
       const std::string_view api = s_.strings.view(s_.launches[wait.launch].name);
       if (!api.empty())
         wait.kind = sync_kind(api);  // the numbers of syncType changed between schemas
@@ -435,12 +467,14 @@ class Assembler {
     for (const NodeEvent& event : parts_.nodes) {
       const auto process = process_of_.find(event.thread >> 24);
       const auto thread = thread_of_.find(event.thread);
-      if (process == process_of_.end()) continue;
+      if (process == process_of_.end())
+        continue;
       const auto original = event.original == event.id ? 0 : event.original;
       const std::uint32_t thread_index = thread == thread_of_.end() ? kNone : thread->second;
       nodes_[process->second].add({event.id, original, thread_index, event.at_ns});
     }
-    for (const auto& [process, nodes] : nodes_) nodes.place(s_);
+    for (const auto& [process, nodes] : nodes_)
+      nodes.place(s_);
   }
 
   void extents() {
@@ -455,15 +489,18 @@ class Assembler {
   }
 
   void lose(model::LossKind kind, std::uint64_t count, std::string detail) {
-    if (count > 0) s_.losses.push_back({kind, count, std::move(detail)});
+    if (count > 0)
+      s_.losses.push_back({kind, count, std::move(detail)});
   }
 
   void losses() {
     for (const Outcome* outcome : parts_.outcomes()) {
-      lose("bad_rows", outcome->bad_rows,
+      lose("bad_rows",
+           outcome->bad_rows,
            outcome->table + ": rows left out, the first because its " + outcome->bad_reason);
       if (outcome->scanned.damage) {
-        s_.losses.push_back({"damaged_table", 0,
+        s_.losses.push_back({"damaged_table",
+                             0,
                              outcome->table + ": damaged after " +
                                  base::counted(outcome->scanned.rows, "row") + " (" +
                                  outcome->scanned.damage->what +
@@ -471,16 +508,20 @@ class Assembler {
       }
     }
     if (!model::ran_on_gpu(s_))
-      lose("no_gpu_work", s_.launches.size(),
+      lose("no_gpu_work",
+           s_.launches.size(),
            "CUDA API calls were recorded, but no kernel, copy or set of a GPU");
-    lose("duplicate_correlation", duplicate_calls_,
+    lose("duplicate_correlation",
+         duplicate_calls_,
          "CUPTI_ACTIVITY_KIND_RUNTIME.correlationId occurs twice in a process: the first call was "
          "taken");
     lose("missing_string", missing_strings_, "names that StringIds does not hold");
     lose("unnamed_domain", unnamed_domains_, "NVTX domains whose creation was not recorded");
-    lose("unknown_nvtx_event", parts_.nvtx.unknown_types,
+    lose("unknown_nvtx_event",
+         parts_.nvtx.unknown_types,
          "rows of NVTX_EVENTS of an unknown eventType");
-    for (model::Loss& loss : parts_.target.diagnostics) s_.losses.push_back(std::move(loss));
+    for (model::Loss& loss : parts_.target.diagnostics)
+      s_.losses.push_back(std::move(loss));
   }
 
   Parts parts_;

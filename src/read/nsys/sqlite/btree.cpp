@@ -16,7 +16,8 @@ constexpr int kMaxDepth = 32;  // a full tree of 2^31 pages is shallower
 
 /// A varint of at most nine bytes; nullptr when it runs past `end`.
 inline const std::byte* varint(const std::byte* p, const std::byte* end, std::uint64_t& out) {
-  if (p >= end) return nullptr;
+  if (p >= end)
+    return nullptr;
   const auto first = static_cast<std::uint64_t>(*p);
   if (first < 0x80) {
     out = first;
@@ -24,7 +25,8 @@ inline const std::byte* varint(const std::byte* p, const std::byte* end, std::ui
   }
   std::uint64_t value = first & 0x7f;
   for (int i = 1; i < 9; ++i) {
-    if (p + i >= end) return nullptr;
+    if (p + i >= end)
+      return nullptr;
     const auto byte = static_cast<std::uint64_t>(p[i]);
     if (i == 8) {
       out = value << 8 | byte;
@@ -97,15 +99,18 @@ Btree::Btree(std::span<const std::byte> file) : file_(file) {
     return;
   }
   page_size_ = be16(file.data() + 16);
-  if (page_size_ == 1) page_size_ = 65536;
+  if (page_size_ == 1)
+    page_size_ = 65536;
   if (page_size_ < 512 || (page_size_ & (page_size_ - 1)) != 0) {
     unusual_ = "page size " + std::to_string(page_size_);
     return;
   }
   usable_ = page_size_ - static_cast<std::uint64_t>(file[20]);
   pages_ = std::min<std::uint64_t>(file.size() / page_size_, 0xfffffffeu);
-  if (file[18] != std::byte{1} || file[19] != std::byte{1}) unusual_ = "write-ahead log";
-  if (usable_ < 480) unusual_ = "reserved bytes";
+  if (file[18] != std::byte{1} || file[19] != std::byte{1})
+    unusual_ = "write-ahead log";
+  if (usable_ < 480)
+    unusual_ = "reserved bytes";
   if (be32(file.data() + 56) != 1)
     unusual_ = "text encoding " + std::to_string(be32(file.data() + 56));
 }
@@ -130,7 +135,8 @@ bool Btree::leaves(std::uint32_t root, std::vector<std::uint32_t>& out) {
       return refuse("page " + std::to_string(level.page) + " lies beyond the file");
     const std::size_t head = level.page == 1 ? 100 : 0;
     if (level.next == 0) {
-      if (seen[level.page]) return refuse("page " + std::to_string(level.page) + " is used twice");
+      if (seen[level.page])
+        return refuse("page " + std::to_string(level.page) + " is used twice");
       seen[level.page] = true;
       if (at[head] == kLeaf) {
         out.push_back(level.page);
@@ -139,7 +145,8 @@ bool Btree::leaves(std::uint32_t root, std::vector<std::uint32_t>& out) {
       }
       if (at[head] != kInterior)
         return refuse("page " + std::to_string(level.page) + " is not a table page");
-      if (stack.size() > kMaxDepth) return refuse("tree too deep");
+      if (stack.size() > kMaxDepth)
+        return refuse("tree too deep");
     }
     const std::uint32_t cells = be16(at + head + 3);
     if (head + 12 + cells * 2u > usable_)
@@ -153,7 +160,8 @@ bool Btree::leaves(std::uint32_t root, std::vector<std::uint32_t>& out) {
       child = be32(at + head + 8);
     } else {
       const std::uint32_t offset = be16(at + head + 12 + level.next * 2);
-      if (offset + 4 > usable_) return refuse("cell beyond page " + std::to_string(level.page));
+      if (offset + 4 > usable_)
+        return refuse("cell beyond page " + std::to_string(level.page));
       child = be32(at + offset);
     }
     ++level.next;
@@ -167,7 +175,8 @@ bool Btree::leaves(std::uint32_t root, std::vector<std::uint32_t>& out) {
 
 std::size_t Btree::estimate_rows(std::span<const std::uint32_t> leaves) const {
   constexpr std::size_t kSamples = 64;
-  if (leaves.empty()) return 0;
+  if (leaves.empty())
+    return 0;
   const std::size_t step = std::max<std::size_t>(1, leaves.size() / kSamples);
   std::size_t cells = 0, sampled = 0;
   for (std::size_t i = 0; i < leaves.size(); i += step, ++sampled) {
@@ -182,13 +191,16 @@ bool Btree::cell(const std::byte* at, std::size_t offset, Cell& out) {
   const std::byte* p = at + offset;
   std::uint64_t size = 0, rowid = 0;
   p = varint(p, end, size);
-  if (p == nullptr) return refuse("cell beyond its page");
+  if (p == nullptr)
+    return refuse("cell beyond its page");
   p = varint(p, end, rowid);
-  if (p == nullptr) return refuse("cell beyond its page");
+  if (p == nullptr)
+    return refuse("cell beyond its page");
   out.rowid = static_cast<std::int64_t>(rowid);
   const std::uint64_t max_local = usable_ - 35;
   if (size <= max_local) {
-    if (size > static_cast<std::uint64_t>(end - p)) return refuse("payload beyond its page");
+    if (size > static_cast<std::uint64_t>(end - p))
+      return refuse("payload beyond its page");
     out.payload = p;
     out.size = size;
     const std::ptrdiff_t bytes_after = file_.data() + file_.size() - (p + size);
@@ -202,15 +214,18 @@ bool Btree::cell(const std::byte* at, std::size_t offset, Cell& out) {
   const std::uint64_t min_local = (usable_ - 12) * 32 / 255 - 23;
   const std::uint64_t split = min_local + (size - min_local) % (usable_ - 4);
   const std::uint64_t local = split <= max_local ? split : min_local;
-  if (local + 4 > static_cast<std::uint64_t>(end - p)) return refuse("payload beyond its page");
-  if (!overflow(p, local, size)) return false;
+  if (local + 4 > static_cast<std::uint64_t>(end - p))
+    return refuse("payload beyond its page");
+  if (!overflow(p, local, size))
+    return false;
   out.payload = spill_.data();
   out.size = size;
   return true;
 }
 
 bool Btree::overflow(const std::byte* local, std::size_t local_size, std::uint64_t size) {
-  if (size > file_.size() || size > 1'000'000'000) return refuse("payload larger than the file");
+  if (size > file_.size() || size > 1'000'000'000)
+    return refuse("payload larger than the file");
   spill_.clear();
   spill_.reserve(size);
   spill_.insert(spill_.end(), local, local + local_size);
@@ -223,7 +238,8 @@ bool Btree::overflow(const std::byte* local, std::size_t local_size, std::uint64
     spill_.insert(spill_.end(), at + 4, at + 4 + take);
     next = be32(at);
   }
-  if (next != 0) return refuse("overflow chain too long");
+  if (next != 0)
+    return refuse("overflow chain too long");
   spill_.resize(size + 8);  // room for decode()
   return true;
 }
@@ -233,10 +249,13 @@ void Btree::plan(std::span<const Wanted> wanted) {
   rowids_.clear();
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Wanted& want = wanted[i];
-    if (want.rowid) rowids_.push_back(static_cast<std::int32_t>(i));
-    if (want.rowid || want.column < 0) continue;
+    if (want.rowid)
+      rowids_.push_back(static_cast<std::int32_t>(i));
+    if (want.rowid || want.column < 0)
+      continue;
     const auto column = static_cast<std::size_t>(want.column);
-    if (steps_.size() <= column) steps_.resize(column + 1);
+    if (steps_.size() <= column)
+      steps_.resize(column + 1);
     steps_[column] = {static_cast<std::int32_t>(i), want.real, want.default_value};
   }
 }
@@ -245,9 +264,11 @@ bool Btree::decode(const Cell& cell, Value* out) {
   const std::byte* const end = cell.payload + cell.size;
   std::uint64_t header = 0;
   const std::byte* types = varint(cell.payload, end, header);
-  if (types == nullptr || header > cell.size) return refuse("record header beyond its payload");
+  if (types == nullptr || header > cell.size)
+    return refuse("record header beyond its payload");
   const std::byte* const types_end = cell.payload + header;
-  if (types > types_end) return refuse("record header too short");
+  if (types > types_end)
+    return refuse("record header too short");
   const std::byte* body = types_end;
   const Step* step = steps_.data();
   const Step* const steps_end = step + steps_.size();
@@ -256,7 +277,8 @@ bool Btree::decode(const Cell& cell, Value* out) {
     if (serial < 0x80) {
       ++types;
       const Serial& format = kSerials[serial];
-      if (format.size > end - body) return refuse("value beyond its payload");
+      if (format.size > end - body)
+        return refuse("value beyond its payload");
       if (step->out >= 0 && format.simple) {
         Value& value = out[step->out];
         const auto bits = static_cast<std::int64_t>(big_endian(body));
@@ -271,17 +293,23 @@ bool Btree::decode(const Cell& cell, Value* out) {
       }
     } else {
       types = varint(types, types_end, serial);
-      if (types == nullptr) return refuse("serial type beyond its header");
+      if (types == nullptr)
+        return refuse("serial type beyond its header");
     }
-    if (serial == 10 || serial == 11) return refuse("reserved serial type");
+    if (serial == 10 || serial == 11)
+      return refuse("reserved serial type");
     const std::uint64_t size = serial < 10 ? kFixedSize[serial] : (serial - 12) / 2;
-    if (size > static_cast<std::uint64_t>(end - body)) return refuse("value beyond its payload");
-    if (step->out >= 0) decode_value(serial, size, body, out[step->out]);
+    if (size > static_cast<std::uint64_t>(end - body))
+      return refuse("value beyond its payload");
+    if (step->out >= 0)
+      decode_value(serial, size, body, out[step->out]);
     body += size;
   }
   for (; step != steps_end; ++step) {  // a record from before a column was added
-    if (step->out < 0) continue;
-    if (step->default_value) return refuse("record without a column that has a default");
+    if (step->out < 0)
+      continue;
+    if (step->default_value)
+      return refuse("record without a column that has a default");
     out[step->out].type = Type::kNull;
   }
   for (const std::int32_t index : rowids_) {
@@ -297,7 +325,8 @@ bool Btree::decode(const Cell& cell, Value* out) {
 void Btree::release(std::uint32_t before) {
   const std::uint64_t upto = (static_cast<std::uint64_t>(before) - 1) * page_size_ / 65536 * 65536;
   const auto base = reinterpret_cast<std::uintptr_t>(file_.data());
-  if (base % 4096 != 0 || upto <= released_) return;
+  if (base % 4096 != 0 || upto <= released_)
+    return;
   auto* start = const_cast<std::byte*>(file_.data()) + released_;
   (void)madvise(start, upto - released_, MADV_DONTNEED);
   released_ = upto;

@@ -49,11 +49,13 @@ struct Value {
   [[nodiscard]] bool integer() const { return type == Type::kInteger; }
   /// The integer, or `otherwise` for anything else (a REAL is cut).
   [[nodiscard]] std::int64_t as_int(std::int64_t otherwise = 0) const {
-    if (type == Type::kInteger) return bits;
+    if (type == Type::kInteger)
+      return bits;
     return otherwise;
   }
   [[nodiscard]] double as_double() const {
-    if (type == Type::kReal) return std::bit_cast<double>(bits);
+    if (type == Type::kReal)
+      return std::bit_cast<double>(bits);
     return type == Type::kInteger ? static_cast<double>(bits) : 0.0;
   }
   [[nodiscard]] std::string_view text() const {
@@ -88,7 +90,8 @@ class Btree {
   /// Calls `row(const Value*)` for each row of the leaves in order. False (with unusual()) at the
   /// first thing that is not plain; rows seen until then were handed out.
   template <class Row>
-  [[nodiscard]] bool scan(std::span<const std::uint32_t> leaves, std::span<const Wanted> wanted,
+  [[nodiscard]] bool scan(std::span<const std::uint32_t> leaves,
+                          std::span<const Wanted> wanted,
                           Row&& row);
 
  private:
@@ -142,11 +145,14 @@ bool Btree::scan(std::span<const std::uint32_t> leaves, std::span<const Wanted> 
       return refuse("cell pointers beyond page " + std::to_string(number));
     for (std::size_t i = 0; i < cells; ++i) {
       Cell found;
-      if (!cell(at, be16(at + head + 8 + i * 2), found)) return false;
-      if (!decode(found, values.data())) return false;
+      if (!cell(at, be16(at + head + 8 + i * 2), found))
+        return false;
+      if (!decode(found, values.data()))
+        return false;
       row(static_cast<const Value*>(values.data()));
     }
-    if (++done % 2048 == 0) release(number);
+    if (++done % 2048 == 0)
+      release(number);
   }
   return true;
 }

@@ -60,12 +60,15 @@ struct Read {
 Read read(const std::filesystem::path& path, bool pages) {
   auto source = Source::open(path);
   EXPECT_TRUE(source);
-  if (!pages) source->forget_pages();
+  if (!pages)
+    source->forget_pages();
   const Table* table = source->find("t");
   EXPECT_NE(table, nullptr);
   Read out;
   const Scanned scanned = source->scan(
-      *table, "c a nowhere b d", [&](std::size_t) { out.rows.clear(); },
+      *table,
+      "c a nowhere b d",
+      [&](std::size_t) { out.rows.clear(); },
       [&](const Value* row) { out.rows.push_back(show(row, 5)); });
   EXPECT_FALSE(scanned.damage);
   out.through = scanned.through;
@@ -92,13 +95,15 @@ void fill(base::Database& database, std::uint32_t seed, int rows, std::size_t lo
       case 5: return insert->bind(index, static_cast<double>(random()) / 7);
       default: {
         std::string text(random() % 10 == 0 ? random() % longest : random() % 20, ' ');
-        for (char& c : text) c = static_cast<char>(random());
+        for (char& c : text)
+          c = static_cast<char>(random());
         insert->bind(index, std::string_view(text));
       }
     }
   };
   for (int i = 0; i < rows; ++i) {
-    for (int column = 1; column <= 4; ++column) some(column);
+    for (int column = 1; column <= 4; ++column)
+      some(column);
     (void)
         insert->step();  // a key may collide: then the row is not there, for either way of reading
     insert->reset();
@@ -116,7 +121,8 @@ void expect_equal(const std::filesystem::path& path, const std::string& through)
 TEST(Btree, RandomTablesEqualTheLibrary) {
   std::uint32_t seed = 1;
   for (const char* page_size : {"512", "1024", "4096", "65536"}) {
-    for (const char* columns : {"a, b, c, d", "a integer primary key, b text, c real, d blob",
+    for (const char* columns : {"a, b, c, d",
+                                "a integer primary key, b text, c real, d blob",
                                 "a int, b, c double, d integer not null",
                                 "d real, c integer primary key, b, a numeric"}) {
       Scratch scratch;
@@ -172,18 +178,23 @@ struct Case {
 
 TEST(Btree, WhatIsNotPlainGoesThroughTheLibrary) {
   for (const Case& c :
-       {Case{"default value", "",
+       {Case{"default value",
+             "",
              "create table t(a, b); insert into t values(1, 2); alter table t add column c default "
              "7;"
              "alter table t add column d; insert into t values(1, 2, 3, 4)"},
-        Case{"without rowid", "",
+        Case{"without rowid",
+             "",
              "create table t(a primary key, b, c, d) without rowid; insert into t values(1, 2, 3, "
              "4)"},
-        Case{"utf-16", "pragma encoding='UTF-16le'",
+        Case{"utf-16",
+             "pragma encoding='UTF-16le'",
              "create table t(a, b, c, d); insert into t values('x', 'y', 1, 2)"},
-        Case{"generated", "",
+        Case{"generated",
+             "",
              "create table t(a, b, c as (a + 1), d); insert into t(a, b, d) values(1, 2, 3)"},
-        Case{"descending key", "",
+        Case{"descending key",
+             "",
              "create table t(a integer primary key desc, b, c, d); insert into t values(5, 2, 3, "
              "4)"}}) {
     Scratch scratch;
@@ -223,16 +234,19 @@ TEST(Btree, FlippedBytesAndCuts) {
     if (round % 3 == 0) {
       bad.resize(random() % bad.size());
     } else {
-      for (int i = 0; i <= round % 4; ++i) bad[random() % bad.size()] = static_cast<char>(random());
+      for (int i = 0; i <= round % 4; ++i)
+        bad[random() % bad.size()] = static_cast<char>(random());
     }
     Btree tree(std::as_bytes(std::span(bad)));
     std::vector<std::uint32_t> leaves;
     std::size_t rows = 0, bytes = 0;
-    if (!tree.unusual().empty() || !tree.leaves(2, leaves)) continue;
+    if (!tree.unusual().empty() || !tree.leaves(2, leaves))
+      continue;
     const bool whole = tree.scan(leaves, wanted, [&](const Value* values) {
       ++rows;
       for (std::size_t i = 0; i < 4; ++i) {
-        for (const char byte : values[i].text()) bytes += static_cast<unsigned char>(byte);
+        for (const char byte : values[i].text())
+          bytes += static_cast<unsigned char>(byte);
       }
     });
     EXPECT_LE(rows, bad.size());

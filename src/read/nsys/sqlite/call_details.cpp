@@ -15,12 +15,14 @@ constexpr std::string_view kCallCommonColumns =
 template <class Event>
 void read_common(Activity& part, const Value* row, Event& event) {
   std::uint64_t process = kUnknownProcess;
-  if (row[kCallProcess].integer()) process = process_of(row[kCallProcess].bits);
+  if (row[kCallProcess].integer())
+    process = process_of(row[kCallProcess].bits);
   const std::uint32_t device = small(row[kCallDevice]), context = small(row[kCallContext]);
   event.stream = part.streams.number({process, device, context, small(row[kCallStream]), 0});
   event.launch = model::kNone;
   const std::int64_t correlation = row[kCallCorrelation].as_int(-1);
-  if (correlation <= 0 || correlation >= model::kNone) return;
+  if (correlation <= 0 || correlation >= model::kNone)
+    return;
   event.launch = static_cast<std::uint32_t>(correlation);
   part.correlations.add(process, event.launch);
 }
@@ -36,9 +38,12 @@ Activity read_memory(const Source& source) {
   enum { kStart = kCallCommon, kAddress, kBytes, kKind, kOperation, kPool, kImportedPool };
   constexpr std::int64_t kAllocation = 0, kDeallocation = 1;
   Activity part;
-  const Table* table = usable_table(source, "CUDA_GPU_MEMORY_USAGE_EVENTS",
-                                    {"start", "bytes", "memoryOperationType"}, part.outcome);
-  if (table == nullptr) return part;
+  const Table* table = usable_table(source,
+                                    "CUDA_GPU_MEMORY_USAGE_EVENTS",
+                                    {"start", "bytes", "memoryOperationType"},
+                                    part.outcome);
+  if (table == nullptr)
+    return part;
   part.outcome.scanned = source.scan(
       *table,
       std::string(kCallCommonColumns) +
@@ -46,19 +51,22 @@ Activity read_memory(const Source& source) {
           "importedMemoryPoolAddress",
       [&](std::size_t rows) { begin(part, part.memory, rows); },
       [&](const Value* row) {
-        if (!row[kStart].integer()) return bad_row(part.outcome, "start is not a number");
+        if (!row[kStart].integer())
+          return bad_row(part.outcome, "start is not a number");
         if (!row[kBytes].integer() || row[kBytes].bits < 0)
           return bad_row(part.outcome, "bytes is not a number");
         const std::int64_t operation = row[kOperation].as_int(-1);
         const bool is_known = operation == kAllocation || operation == kDeallocation;
-        if (!is_known) return bad_row(part.outcome, "memoryOperationType is neither 0 nor 1");
+        if (!is_known)
+          return bad_row(part.outcome, "memoryOperationType is neither 0 nor 1");
         model::MemoryEvent event;
         read_common(part, row, event);
         event.at_ns = row[kStart].bits;
         event.address = static_cast<std::uint64_t>(row[kAddress].as_int());
         event.bytes = static_cast<std::uint64_t>(row[kBytes].bits);
         event.kind = memory_kind_of(row[kKind]);
-        if (operation == kDeallocation) event.operation = model::MemoryOperation::kFree;
+        if (operation == kDeallocation)
+          event.operation = model::MemoryOperation::kFree;
         event.pool = static_cast<std::uint64_t>(row[kPool].as_int(row[kImportedPool].as_int()));
         part.memory.push_back(event);
       });
@@ -68,14 +76,19 @@ Activity read_memory(const Source& source) {
 Activity read_event_records(const Source& source) {
   enum { kEvent = kCallCommon };
   Activity part;
-  const Table* table = usable_table(source, "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
-                                    {"streamId", "correlationId", "eventId"}, part.outcome);
-  if (table == nullptr) return part;
+  const Table* table = usable_table(source,
+                                    "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+                                    {"streamId", "correlationId", "eventId"},
+                                    part.outcome);
+  if (table == nullptr)
+    return part;
   part.outcome.scanned = source.scan(
-      *table, std::string(kCallCommonColumns) + "eventId",
+      *table,
+      std::string(kCallCommonColumns) + "eventId",
       [&](std::size_t rows) { begin(part, part.events, rows); },
       [&](const Value* row) {
-        if (!row[kEvent].integer()) return bad_row(part.outcome, "eventId is not a number");
+        if (!row[kEvent].integer())
+          return bad_row(part.outcome, "eventId is not a number");
         model::EventCall call;
         read_common(part, row, call);
         call.event = static_cast<std::uint64_t>(row[kEvent].bits);

@@ -115,7 +115,8 @@ TEST(NsysCallDetails, EventsJoinStreamsAndThreads) {
   ASSERT_EQ(s.event_calls.size(), 3u);
   const auto call_of = [&](model::EventOperation operation) {
     for (const model::EventCall& call : s.event_calls)
-      if (call.operation == operation) return call;
+      if (call.operation == operation)
+        return call;
     return model::EventCall{};
   };
   const model::EventCall record = call_of(model::EventOperation::kRecord);

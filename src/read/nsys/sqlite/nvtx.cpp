@@ -54,12 +54,16 @@ std::uint32_t attributes_of(Nvtx& part, const Value* row) {
     key.has_color = 1;
     key.color = static_cast<std::uint32_t>(row[kColor].bits);
   }
-  constexpr model::PayloadType kTypes[] = {model::PayloadType::kUint64, model::PayloadType::kInt64,
-                                           model::PayloadType::kDouble, model::PayloadType::kUint32,
-                                           model::PayloadType::kInt32,  model::PayloadType::kFloat};
+  constexpr model::PayloadType kTypes[] = {model::PayloadType::kUint64,
+                                           model::PayloadType::kInt64,
+                                           model::PayloadType::kDouble,
+                                           model::PayloadType::kUint32,
+                                           model::PayloadType::kInt32,
+                                           model::PayloadType::kFloat};
   for (std::size_t i = 0; i < std::size(kTypes); ++i) {
     const Value& value = row[kPayload + i];
-    if (value.null()) continue;
+    if (value.null())
+      continue;
     const bool real =
         kTypes[i] == model::PayloadType::kDouble || kTypes[i] == model::PayloadType::kFloat;
     key.payload_type = static_cast<std::uint32_t>(kTypes[i]);
@@ -67,7 +71,8 @@ std::uint32_t attributes_of(Nvtx& part, const Value* row) {
                        : static_cast<std::uint64_t>(value.as_int());
     break;
   }
-  if (key.category == 0 && key.has_color == 0 && key.payload_type == 0) return model::kNone;
+  if (key.category == 0 && key.has_color == 0 && key.payload_type == 0)
+    return model::kNone;
   return part.attributes.number(key);
 }
 
@@ -81,16 +86,20 @@ std::uint32_t domain_of(Nvtx& part, const Value* row) {
 std::uint64_t identifier_of(const Value* row) {
   for (const int column :
        {kPayload + 0, kPayload + 3, kPayload + 1, kPayload + 4, static_cast<int>(kRangeId)}) {
-    if (row[column].integer()) return static_cast<std::uint64_t>(row[column].bits);
+    if (row[column].integer())
+      return static_cast<std::uint64_t>(row[column].bits);
   }
   return 0;
 }
 
 void add_row(Nvtx& part, const Value* row) {
-  if (!row[kType].integer()) return bad_row(part.outcome, "eventType is not a number");
-  if (!row[kNvtxStart].integer()) return bad_row(part.outcome, "start is not a number");
+  if (!row[kType].integer())
+    return bad_row(part.outcome, "eventType is not a number");
+  if (!row[kNvtxStart].integer())
+    return bad_row(part.outcome, "start is not a number");
   const std::int64_t type = row[kType].bits;
-  if (type == kDomainDestroy) return;
+  if (type == kDomainDestroy)
+    return;
   model::StringId name = 0;
   if (row[kText].type == Type::kText || row[kText].type == Type::kBlob)
     name = part.strings.intern(row[kText].text());
@@ -104,8 +113,10 @@ void add_row(Nvtx& part, const Value* row) {
     case kTextStartEnd: {
       model::Range range;
       range.start_ns = row[kNvtxStart].bits;
-      if (row[kNvtxEnd].integer()) range.end_ns = row[kNvtxEnd].bits;
-      if (range.end_ns < range.start_ns) return bad_row(part.outcome, "end is before start");
+      if (row[kNvtxEnd].integer())
+        range.end_ns = row[kNvtxEnd].bits;
+      if (range.end_ns < range.start_ns)
+        return bad_row(part.outcome, "end is before start");
       range.name = name;
       range.registered = (name & kTextId) != 0;
       range.kind = type == kPushPop || type == kTextPushPop ? model::RangeKind::kPushPop
@@ -120,8 +131,11 @@ void add_row(Nvtx& part, const Value* row) {
     }
     case kMark:
     case kTextMark:
-      part.marks.push_back({row[kNvtxStart].bits, name, part.threads.number(thread),
-                            domain_of(part, row), attributes_of(part, row)});
+      part.marks.push_back({row[kNvtxStart].bits,
+                            name,
+                            part.threads.number(thread),
+                            domain_of(part, row),
+                            attributes_of(part, row)});
       return;
     case kCategory:
     case kTextCategory:
@@ -136,8 +150,11 @@ void add_row(Nvtx& part, const Value* row) {
     case kNameDevice:
     case kNameContext:
     case kNameStream:
-      part.namings.push_back({domain_of(part, row), thread, identifier_of(row),
-                              static_cast<std::uint32_t>(type), name});
+      part.namings.push_back({domain_of(part, row),
+                              thread,
+                              identifier_of(row),
+                              static_cast<std::uint32_t>(type),
+                              name});
       return;
     default: ++part.unknown_types;
   }
@@ -152,7 +169,8 @@ void order_ranges(std::vector<model::Range>& ranges) {
 Nvtx read_nvtx(const Source& source) {
   Nvtx part;
   const Table* table = usable_table(source, "NVTX_EVENTS", {"start", "eventType"}, part.outcome);
-  if (table == nullptr) return part;
+  if (table == nullptr)
+    return part;
   part.outcome.scanned = source.scan(
       *table,
       "start end eventType rangeId category color text globalTid endGlobalTid textId domainId "

@@ -59,11 +59,13 @@ class Correlations {
   /// The position of an id among all, or kNone when it was not added. Only after seal().
   [[nodiscard]] std::uint32_t rank(std::uint64_t process, std::uint32_t id) const {
     const std::int64_t number = numbers_.find({process, id >> 10});
-    if (number < 0) return model::kNone;
+    if (number < 0)
+      return model::kNone;
     const Block& block = blocks_[static_cast<std::size_t>(number)];
     const std::size_t word = id >> 6 & 15;
     const std::uint64_t bit = std::uint64_t{1} << (id & 63);
-    if ((block.bits[word] & bit) == 0) return model::kNone;
+    if ((block.bits[word] & bit) == 0)
+      return model::kNone;
     return block.base + block.before[word] +
            static_cast<std::uint32_t>(std::popcount(block.bits[word] & (bit - 1)));
   }
@@ -81,7 +83,8 @@ class Correlations {
   };
   Block& blocks_at(std::uint64_t process, std::uint64_t block) {
     const std::uint32_t number = numbers_.number({process, block});
-    if (number == blocks_.size()) blocks_.emplace_back();
+    if (number == blocks_.size())
+      blocks_.emplace_back();
     return blocks_[number];
   }
 
@@ -191,11 +194,13 @@ struct NodeEvent {
 void order_ranges(std::vector<model::Range>& ranges);
 
 /// The table when it exists, with an error in `outcome` when one of the columns is missing.
-[[nodiscard]] const Table* usable_table(const Source& source, std::string_view name,
+[[nodiscard]] const Table* usable_table(const Source& source,
+                                        std::string_view name,
                                         std::initializer_list<std::string_view> columns,
                                         Outcome& outcome);
 inline void bad_row(Outcome& outcome, const char* reason) {
-  if (outcome.bad_rows++ == 0) outcome.bad_reason = reason;
+  if (outcome.bad_rows++ == 0)
+    outcome.bad_reason = reason;
 }
 /// Forgets all but the outcome, and makes room for so many rows.
 template <class Part, class Event>
@@ -220,8 +225,14 @@ struct Parts {
   Target target;
 
   [[nodiscard]] std::array<const Outcome*, 9> outcomes() const {
-    return {&nvtx.outcome,         &calls.outcome,  &kernels.outcome,          &copies.outcome,
-            &memsets.outcome,      &graphs.outcome, &synchronizations.outcome, &memory.outcome,
+    return {&nvtx.outcome,
+            &calls.outcome,
+            &kernels.outcome,
+            &copies.outcome,
+            &memsets.outcome,
+            &graphs.outcome,
+            &synchronizations.outcome,
+            &memory.outcome,
             &event_records.outcome};
   }
 };

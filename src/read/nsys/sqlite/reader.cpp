@@ -68,7 +68,8 @@ model::SampledMetric described(std::string_view text) {
     metric.kind = SampleKind::kShare;
     metric.unit = "ratio";
     for (const auto& [nsys_name, counter] : kCounters)
-      if (name == nsys_name) metric.name = counter;
+      if (name == nsys_name)
+        metric.name = counter;
   } else if (unit == "[MHz]") {
     metric.unit = "Hz";
   }
@@ -76,8 +77,10 @@ model::SampledMetric described(std::string_view text) {
 }
 
 float scale_of(const model::SampledMetric& metric) {
-  if (metric.unit == "ratio") return 0.01F;
-  if (metric.unit == "Hz") return 1e6F;
+  if (metric.unit == "ratio")
+    return 0.01F;
+  if (metric.unit == "Hz")
+    return 1e6F;
   return 1.0F;
 }
 
@@ -85,13 +88,15 @@ float scale_of(const model::SampledMetric& metric) {
 class Collecting {
  public:
   void name(std::int64_t type, std::int64_t id, std::string_view text) {
-    if (names_.size() < kMostNames) names_.emplace(std::pair(type, id), std::string(text));
+    if (names_.size() < kMostNames)
+      names_.emplace(std::pair(type, id), std::string(text));
   }
 
   void add(std::int64_t type, std::int64_t end_ns, std::int64_t id, float value, Outcome& outcome) {
     auto entry = of_type_.find(type);
     if (entry == of_type_.end()) {
-      if (of_type_.size() == kMostStreams) return bad_row(outcome, "a GPU beyond the 64th");
+      if (of_type_.size() == kMostStreams)
+        return bad_row(outcome, "a GPU beyond the 64th");
       entry = of_type_.emplace(type, GpuSamples{}).first;
     }
     GpuSamples& gpu = entry->second;
@@ -100,9 +105,11 @@ class Collecting {
     else if (gpu.ends.back() > end_ns)
       return bad_row(outcome, "samples are out of order");
     const auto name = names_.find({type, id});
-    if (name == names_.end()) return bad_row(outcome, "a metric without a name");
+    if (name == names_.end())
+      return bad_row(outcome, "a metric without a name");
     const auto [column, is_new] = gpu.column_of.try_emplace(id, gpu.metrics.size());
-    if (is_new) gpu.metrics.push_back(described(name->second));
+    if (is_new)
+      gpu.metrics.push_back(described(name->second));
     model::SampledMetric& metric = gpu.metrics[column->second];
     metric.values.resize(gpu.ends.size(), std::numeric_limits<float>::quiet_NaN());
     metric.values.back() = value * scale_of(metric);
@@ -111,7 +118,8 @@ class Collecting {
   [[nodiscard]] std::vector<GpuMetrics::Stream> take() {
     std::vector<GpuMetrics::Stream> out;
     for (auto& [type, gpu] : of_type_) {
-      if (gpu.ends.size() < 2) continue;
+      if (gpu.ends.size() < 2)
+        continue;
       GpuMetrics::Stream stream{type & 0xff, {}};
       model::SampleStream& samples = stream.samples;
       samples.source = "nsys GPU metrics";
@@ -134,7 +142,8 @@ class Collecting {
   /// Of two samples at least.
   static std::int64_t median_interval(const std::vector<std::int64_t>& ends) {
     std::vector<std::int64_t> intervals;
-    for (std::size_t i = 1; i < ends.size(); ++i) intervals.push_back(ends[i] - ends[i - 1]);
+    for (std::size_t i = 1; i < ends.size(); ++i)
+      intervals.push_back(ends[i] - ends[i - 1]);
     const auto middle = intervals.begin() + static_cast<std::ptrdiff_t>(intervals.size() / 2);
     std::nth_element(intervals.begin(), middle, intervals.end());
     return *middle;
@@ -156,7 +165,8 @@ GpuMetrics read_gpu_metrics(const Source& source) {
   out.outcome.table = "GPU_METRICS";
   const Table* table = source.find("GPU_METRICS");
   const Table* names = source.find("TARGET_INFO_GPU_METRICS");
-  if (table == nullptr || names == nullptr) return out;
+  if (table == nullptr || names == nullptr)
+    return out;
   Collecting named;  // without samples
   Collecting collecting;
   const auto name = [&](const Value* row) {
@@ -174,8 +184,11 @@ GpuMetrics read_gpu_metrics(const Source& source) {
         const bool is_in_time = std::abs(row[0].bits) <= std::int64_t{1} << 60;
         if (!has_ids || !is_in_time || !std::isfinite(row[3].as_double()))
           return bad_row(out.outcome, "not a number");
-        collecting.add(row[1].bits, row[0].bits, row[2].bits,
-                       static_cast<float>(row[3].as_double()), out.outcome);
+        collecting.add(row[1].bits,
+                       row[0].bits,
+                       row[2].bits,
+                       static_cast<float>(row[3].as_double()),
+                       out.outcome);
       });
   if (described.damage && !out.outcome.scanned.damage)
     out.outcome.scanned.damage = described.damage;
@@ -199,7 +212,8 @@ void add_gpu_metrics(GpuMetrics&& from, const std::vector<Gpu>& gpus, model::Ses
   }
   if (from.outcome.bad_rows > 0)
     session.losses.push_back(
-        {"damaged_samples", from.outcome.bad_rows,
+        {"damaged_samples",
+         from.outcome.bad_rows,
          "GPU_METRICS: " + base::counted(from.outcome.bad_rows, "row was", "rows were") +
              " left out: " + from.outcome.bad_reason + "."});
 }
@@ -233,7 +247,8 @@ std::int64_t interval_of(const std::vector<CpuSamples::Sample>& by_thread) {
     if (by_thread[i].thread == by_thread[i - 1].thread && gap > 0 && gap < kAsleep)
       gaps.push_back(gap);
   }
-  if (gaps.empty()) return kUsual;
+  if (gaps.empty())
+    return kUsual;
   const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
   std::nth_element(gaps.begin(), middle, gaps.end());
   return *middle;
@@ -243,15 +258,20 @@ CpuSamples read_cpu_samples(const Source& source) {
   CpuSamples out;
   const Table* events = source.find("COMPOSITE_EVENTS");
   const Table* chains = source.find("SAMPLING_CALLCHAINS");
-  if (events == nullptr || chains == nullptr) return out;
+  if (events == nullptr || chains == nullptr)
+    return out;
   out.scans.push_back(source.scan(
-      *events, "id start globalTid", [&](std::size_t) { out.samples.clear(); },
+      *events,
+      "id start globalTid",
+      [&](std::size_t) { out.samples.clear(); },
       [&](const Value* row) {
         out.samples.push_back(
             {row[0].as_int(), row[1].as_int(), static_cast<std::uint64_t>(row[2].as_int())});
       }));
   out.scans.push_back(source.scan(
-      *chains, "id stackDepth symbol module", [&](std::size_t) { out.frames.clear(); },
+      *chains,
+      "id stackDepth symbol module",
+      [&](std::size_t) { out.frames.clear(); },
       [&](const Value* row) {
         out.frames.push_back({row[0].as_int(), row[1].as_int(), row[2].as_int(), row[3].as_int()});
       }));
@@ -263,7 +283,8 @@ void name_cpu_samples(const StringIds& strings, CpuSamples& read) {
   for (const CpuSamples::Frame& frame : read.frames)
     for (const std::int64_t id : {frame.symbol, frame.module})
       if (const auto [name, is_new] = read.names.try_emplace(id); is_new)
-        if (const auto text = strings.find(id)) name->second = *text;
+        if (const auto text = strings.find(id))
+          name->second = *text;
 }
 
 /// Adds CPU samples to Session::cpu, with the threads that the session has already. O(n log n).
@@ -278,7 +299,8 @@ class CpuSampleAdder {
   }
 
   void add() {
-    if (read_.samples.empty()) return;
+    if (read_.samples.empty())
+      return;
     std::ranges::sort(read_.frames, [](const auto& a, const auto& b) {
       return a.sample != b.sample ? a.sample < b.sample : a.depth > b.depth;  // outermost first
     });
@@ -291,11 +313,13 @@ class CpuSampleAdder {
     const bool only_samples = session_.ranges.empty() && session_.launches.empty();
     std::uint64_t current_thread = 0;
     for (const CpuSamples::Sample& sample : read_.samples) {
-      if (cpu_.threads.empty() || sample.thread != current_thread) add_thread(sample.thread);
+      if (cpu_.threads.empty() || sample.thread != current_thread)
+        add_thread(sample.thread);
       current_thread = sample.thread;
       const auto thread = static_cast<std::uint32_t>(cpu_.threads.size() - 1);
       cpu_.samples.push_back({sample.start_ns, thread, stack_of(sample)});
-      if (only_samples) extend_session(sample);
+      if (only_samples)
+        extend_session(sample);
     }
   }
 
@@ -319,7 +343,8 @@ class CpuSampleAdder {
       const std::uint32_t frame_index = index_of(*frame);
       const auto [entry, is_new] = stacks_.emplace(std::pair(stack, frame_index),
                                                    static_cast<std::uint32_t>(cpu_.stacks.size()));
-      if (is_new) cpu_.stacks.push_back({stack, frame_index});
+      if (is_new)
+        cpu_.stacks.push_back({stack, frame_index});
       stack = entry->second;
     }
     return stack;
@@ -362,9 +387,11 @@ bool is_ours(std::string_view table) {
 }
 
 bool has_ours(const Source& source) {
-  if (source.find("StringTable") != nullptr) return false;  // nvprof's, which has CUPTI tables too
-  return std::any_of(source.tables().begin(), source.tables().end(),
-                     [](const auto& table) { return is_ours(table.first); });
+  if (source.find("StringTable") != nullptr)
+    return false;  // nvprof's, which has CUPTI tables too
+  return std::any_of(source.tables().begin(), source.tables().end(), [](const auto& table) {
+    return is_ours(table.first);
+  });
 }
 
 /// Tables whose rows a report is made of. Newer versions of nsys may write one under a longer name.
@@ -381,12 +408,15 @@ void note_unknown_tables(const Source& source, model::Session& session) {
   for (const auto& [name, table] : source.tables()) {
     for (const std::string_view read_table : kRowTables) {
       const bool extends = name.size() > read_table.size() && name.starts_with(read_table);
-      if (!extends || source.find(read_table) != nullptr) continue;
+      if (!extends || source.find(read_table) != nullptr)
+        continue;
       std::string detail = "the table " + base::printable(name) + " is not read, and there is no ";
       detail += std::string(read_table) + ": what it holds is missing";
       session.losses.push_back({"unknown_table", 0, std::move(detail)});
-      if (read_table == "CUPTI_ACTIVITY_KIND_KERNEL") session.unrecorded.kernels = true;
-      if (read_table == "CUPTI_ACTIVITY_KIND_MEMCPY") session.unrecorded.copies = true;
+      if (read_table == "CUPTI_ACTIVITY_KIND_KERNEL")
+        session.unrecorded.kernels = true;
+      if (read_table == "CUPTI_ACTIVITY_KIND_MEMCPY")
+        session.unrecorded.copies = true;
     }
   }
 }
@@ -432,20 +462,23 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
     return base::fail(
         base::Code::kBadData,
         "a SQLite database, but not of Nsight Systems: no NVTX_EVENTS, no CUPTI tables",
-        source.path().string(), "Give a file that `nsys export --type sqlite` wrote.");
+        source.path().string(),
+        "Give a file that `nsys export --type sqlite` wrote.");
   }
   // Two tables hold nearly all rows: more than four threads wait for memory.
   const int workers = base::worker_count(options.threads, 4);
   Tables tables = read_tables(source, options.kernels, workers);
   for (const Outcome* outcome : tables.parts.outcomes())
-    if (outcome->error) return tl::make_unexpected(*outcome->error);
+    if (outcome->error)
+      return tl::make_unexpected(*outcome->error);
   name_cpu_samples(tables.parts.strings, tables.samples);
   const Target target = tables.parts.target;  // assemble() takes the parts
   model::Session session = assemble(std::move(tables.parts), workers);
   session.sources.push_back(
       {source.path().string(), "nsys-sqlite", target.product, target.schema, model::Maker::kNsys});
   const auto add_damage = [&](const Scanned& scan, const char* what) {
-    if (!scan.damage) return;
+    if (!scan.damage)
+      return;
     session.losses.push_back({"damaged_table", 0, std::string(what) + ": " + scan.damage->what});
   };
   add_damage(tables.metrics.outcome.scanned,
@@ -466,7 +499,8 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
 }  // namespace
 
 static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
-  if (!base::is_sqlite({reinterpret_cast<const char*>(head.data()), head.size()})) return false;
+  if (!base::is_sqlite({reinterpret_cast<const char*>(head.data()), head.size()}))
+    return false;
   const auto source = Source::open(path);
   return !source || has_ours(*source);  // a damaged one is for read() to explain
 }
@@ -492,7 +526,9 @@ base::Result<model::Session> read_through_library(const std::filesystem::path& p
   return read_source(source, options);
 }
 
-const Reader kReader{"nsys-sqlite", sniff, read,
+const Reader kReader{"nsys-sqlite",
+                     sniff,
+                     read,
                      [](const std::filesystem::path& path,
                         const Options&) -> base::Result<std::filesystem::path> { return path; }};
 

@@ -62,19 +62,22 @@ using KernSum = std::map<std::tuple<std::string, std::string, std::string>,
 KernSum kern_sum(const model::Session& s) {
   KernSum sums;
   for (const model::Kernel& kernel : s.kernels) {
-    if (kernel.launch == model::kNone) continue;
+    if (kernel.launch == model::kNone)
+      continue;
     const model::Launch& launch = s.launches[kernel.launch];
     const std::string name = text(s, s.kernel_names[kernel.name].demangled);
     const std::string tid = std::to_string(s.threads[launch.thread].tid);
     bool any = false;
     for (const model::Range& range : s.ranges) {
-      if (!contains(s, range, launch)) continue;
+      if (!contains(s, range, launch))
+        continue;
       any = true;
       auto& sum = sums[{nsys_name(s, range), tid, name}];
       sum.first += 1;
       sum.second += kernel.end_ns - kernel.start_ns;
     }
-    if (any) continue;
+    if (any)
+      continue;
     auto& sum = sums[{"", tid, name}];
     sum.first += 1;
     sum.second += kernel.end_ns - kernel.start_ns;
@@ -118,7 +121,8 @@ TEST_P(Stats, PushPopTimesEqualNsysStats) {
   const model::Session s = golden(name + ".sqlite");
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> sums, expected;
   for (const model::Range& range : s.ranges) {
-    if (range.kind != model::RangeKind::kPushPop || range.end_ns == model::kOpen) continue;
+    if (range.kind != model::RangeKind::kPushPop || range.end_ns == model::kOpen)
+      continue;
     auto& sum = sums[nsys_name(s, range)];
     sum.first += 1;
     sum.second += range.end_ns - range.start_ns;
@@ -146,7 +150,8 @@ std::map<std::string, std::pair<std::int64_t, std::int64_t>> truth_of(const mode
     return out;
   };
   for (const model::Range& range : s.ranges) {
-    if (range.domain != 0 || range.kind != model::RangeKind::kPushPop) continue;
+    if (range.domain != 0 || range.kind != model::RangeKind::kPushPop)
+      continue;
     auto& region = counted[path(range)];
     region.first += 1;
     for (const model::Kernel& kernel : s.kernels)
@@ -158,7 +163,8 @@ std::map<std::string, std::pair<std::int64_t, std::int64_t>> truth_of(const mode
           return range.domain == 0 && range.kind == model::RangeKind::kPushPop &&
                  contains(s, range, s.launches[kernel.launch]);
         });
-    if (!inside) counted["(none)"].second += 1;
+    if (!inside)
+      counted["(none)"].second += 1;
   }
   return counted;
 }
@@ -169,7 +175,8 @@ std::map<std::string, std::pair<std::int64_t, std::int64_t>> truth_in(const std:
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> truth;
   for (std::string line; std::getline(in, line);) {
     const auto middle = line.find("\": {\"occurrences\": ");
-    if (middle == std::string::npos) continue;
+    if (middle == std::string::npos)
+      continue;
     auto& region = truth[line.substr(3, middle - 3)];
     region.first = std::stoll(line.substr(middle + 19));
     region.second = std::stoll(line.substr(line.find("\"kernels\": ") + 11));
@@ -200,7 +207,8 @@ TEST(NsysSqlite, GraphNodesKnowWhereTheyWereCaptured) {
   const model::Session s = golden("zoo_graphnode.sqlite");
   std::size_t in_graph = 0;
   for (const model::Kernel& kernel : s.kernels) {
-    if (kernel.graph_node == model::kNone) continue;
+    if (kernel.graph_node == model::kNone)
+      continue;
     ++in_graph;
     const model::GraphNode& node = s.graph_nodes[kernel.graph_node];
     ASSERT_NE(node.captured_path, model::kNone);
@@ -221,8 +229,9 @@ TEST(NsysSqlite, NamesAttributesAndMachine) {
   EXPECT_EQ(s.categories[0].id, 7u);
   EXPECT_EQ(text(s, s.categories[0].name), "compute");
   const auto named = [&](std::string_view name) {
-    return *std::find_if(s.ranges.begin(), s.ranges.end(),
-                         [&](const auto& r) { return s.strings.view(r.name) == name; });
+    return *std::find_if(s.ranges.begin(), s.ranges.end(), [&](const auto& r) {
+      return s.strings.view(r.name) == name;
+    });
   };
   const model::Range attrs = named("attrs");
   ASSERT_NE(attrs.attributes, model::kNone);

@@ -103,18 +103,19 @@ std::string export_sql(int version) {
                           "tensorSizeMinusOneElements text"
                         : "") +
       ");";
-  const auto kernel = [&](std::int64_t start, std::int64_t process, int correlation,
-                          const char* node) {
-    sql +=
-        "insert into CUPTI_ACTIVITY_KIND_KERNEL(start, end, deviceId, contextId, streamId, "
-        "correlationId, globalPid, "
-        "demangledName, shortName" +
-        std::string(old ? "" : ", mangledName") +
-        ", registersPerThread, gridX, gridY, gridZ, blockX, blockY, blockZ, graphNodeId" +
-        (version >= 32400 ? ", clusterX, clusterY, clusterZ" : "") + ") values(" + id(start) + ',' +
-        id(start + 10) + ",0,1,7," + id(correlation) + ',' + id(process) + ",2,3" +
-        (old ? "" : ",4") + ",32,5,1,1,128,1,1," + node + (version >= 32400 ? ",2,1,1" : "") + ");";
-  };
+  const auto kernel =
+      [&](std::int64_t start, std::int64_t process, int correlation, const char* node) {
+        sql +=
+            "insert into CUPTI_ACTIVITY_KIND_KERNEL(start, end, deviceId, contextId, streamId, "
+            "correlationId, globalPid, "
+            "demangledName, shortName" +
+            std::string(old ? "" : ", mangledName") +
+            ", registersPerThread, gridX, gridY, gridZ, blockX, blockY, blockZ, graphNodeId" +
+            (version >= 32400 ? ", clusterX, clusterY, clusterZ" : "") + ") values(" + id(start) +
+            ',' + id(start + 10) + ",0,1,7," + id(correlation) + ',' + id(process) + ",2,3" +
+            (old ? "" : ",4") + ",32,5,1,1,128,1,1," + node + (version >= 32400 ? ",2,1,1" : "") +
+            ");";
+      };
   kernel(1000, kP1, 50, "null");
   kernel(1100, kP2, 50, "null");  // the same correlation id in another process
   kernel(1200, kP1, 60, "4294967297");
@@ -201,7 +202,8 @@ std::string run(const std::string& sql, int threads = 0) {
   Options options;
   options.threads = threads;
   auto session = kReader.read(scratch.path(), options);
-  if (!session) return base::to_string(session.error()).substr(scratch.path().string().size());
+  if (!session)
+    return base::to_string(session.error()).substr(scratch.path().string().size());
   EXPECT_EQ(session_text(*session), session_text(*read_through_library(scratch.path(), options)));
   return session_text(*session);
 }
@@ -246,7 +248,8 @@ TEST_P(Schema, GivesTheSameSession) {
   EXPECT_EQ(run(export_sql(GetParam())), expected(GetParam()));
   EXPECT_EQ(run(export_sql(GetParam()), 1), expected(GetParam()));
 }
-INSTANTIATE_TEST_SUITE_P(Versions, Schema,
+INSTANTIATE_TEST_SUITE_P(Versions,
+                         Schema,
                          ::testing::Values(0, 20901, 30000, 30107, 30400, 31600, 32000, 32500),
                          [](const auto& version) { return "v" + std::to_string(version.param); });
 
@@ -310,7 +313,8 @@ TEST(NsysSchema, CallsWithoutGpuWorkAreKept) {
 TEST(NsysSchema, WaitsAreNoGpuWorkAndNoDuplicates) {
   const std::string thread = id(kP1 | 111);
   const std::string sql =
-      calls_sql({"10, 20, " + thread + ", 5, 2", "30, 31, " + thread + ", 7, 4",
+      calls_sql({"10, 20, " + thread + ", 5, 2",
+                 "30, 31, " + thread + ", 7, 4",
                  "40, 60, " + thread + ", 7, 5"},
                 false) +
       "insert into StringIds values(4, 'cuCtxSynchronize'), (5, 'cudaDeviceReset');"
@@ -386,13 +390,14 @@ TEST(NsysSchema, RowsThatMakeNoSenseAreLeftOutAndCounted) {
           "insert into NVTX_EVENTS values('x', 2, 59, 'bad', 111, 0), (5, 4, 59, 'backwards', 111, "
           "0), (1, 9, 59, "
           "x'ff00fe', 111, 9), (2, 3, 12345, 'new', 111, 0);");
-  EXPECT_EQ(out, std::string("span 1-9\nprocess 0  1-9\nthread 111 of 0 \npush/pop <domain "
-                             "9>@\xff\0\xfe 1-9 on 0/111\n",
-                             78) +
-                     "loss bad_rows 2 NVTX_EVENTS: rows left out, the first because its start is "
-                     "not a number\n"
-                     "loss unnamed_domain 1 NVTX domains whose creation was not recorded\n"
-                     "loss unknown_nvtx_event 1 rows of NVTX_EVENTS of an unknown eventType\n");
+  EXPECT_EQ(out,
+            std::string("span 1-9\nprocess 0  1-9\nthread 111 of 0 \npush/pop <domain "
+                        "9>@\xff\0\xfe 1-9 on 0/111\n",
+                        78) +
+                "loss bad_rows 2 NVTX_EVENTS: rows left out, the first because its start is "
+                "not a number\n"
+                "loss unnamed_domain 1 NVTX domains whose creation was not recorded\n"
+                "loss unknown_nvtx_event 1 rows of NVTX_EVENTS of an unknown eventType\n");
 }
 
 TEST(NsysSchema, MissingColumnIsNamed) {
@@ -470,7 +475,8 @@ TEST(NsysSqlite, OutOfOrderRangesAreSorted) {
       ranges[i].end_ns = ranges[i].start_ns + static_cast<std::int64_t>(random() % 5);
       ranges[i].name = static_cast<model::StringId>(i);
     }
-    if (ranges.size() > 3) std::swap(ranges[1], ranges[ranges.size() - 1]);
+    if (ranges.size() > 3)
+      std::swap(ranges[1], ranges[ranges.size() - 1]);
     auto expected_order = ranges;
     std::stable_sort(
         expected_order.begin(), expected_order.end(), [](const auto& a, const auto& b) {

@@ -19,7 +19,8 @@ inline std::string session_text(const model::Session& s) {
                                    std::to_string(s.threads[i].tid);
   };
   const auto stream = [&](std::uint32_t i) {
-    if (i == model::kNone) return std::string("-");
+    if (i == model::kNone)
+      return std::string("-");
     const model::Stream& at = s.streams[i];
     const model::Device& device = s.devices[at.device];
     return std::to_string(s.processes[at.process].pid) + ":gpu" + std::to_string(device.ordinal) +
@@ -27,22 +28,26 @@ inline std::string session_text(const model::Session& s) {
            ':' + std::to_string(at.id);
   };
   const auto launch = [&](std::uint32_t i) {
-    if (i == model::kNone) return std::string("no call");
+    if (i == model::kNone)
+      return std::string("no call");
     const model::Launch& at = s.launches[i];
     return text(at.name) + '@' + std::to_string(at.start_ns) + '-' + end(at.end_ns) + " on " +
            thread(at.thread);
   };
   const auto attributes = [&](std::uint32_t i) {
-    if (i == model::kNone) return std::string();
+    if (i == model::kNone)
+      return std::string();
     const model::Attributes& at = s.attributes[i];
     return " category " + std::to_string(at.category) +
            (at.has_color ? " color " + std::to_string(at.color_argb) : "") + " payload " +
            std::to_string(static_cast<int>(at.payload_type)) + '=' + std::to_string(at.payload());
   };
   const auto node = [&](std::uint32_t i) {
-    if (i == model::kNone) return std::string();
+    if (i == model::kNone)
+      return std::string();
     std::string out = " node " + std::to_string(s.graph_nodes[i].id);
-    if (s.graph_nodes[i].captured_path == model::kNone) return out;
+    if (s.graph_nodes[i].captured_path == model::kNone)
+      return out;
     for (const auto& range : s.captured_paths[s.graph_nodes[i].captured_path])
       out += " > " + text(range.name);
     return out;

@@ -12,7 +12,8 @@ std::string quote_name(std::string_view name) {
 }
 
 /// Columns of a table as SQLite knows them; sets `plain` to what the page decoder may assume.
-base::Result<void> read_columns(const base::Database& database, Table& table,
+base::Result<void> read_columns(const base::Database& database,
+                                Table& table,
                                 std::string_view sql) {
   auto query = TRY(database.prepare(
       "select name, type, \"notnull\", dflt_value, pk, hidden from pragma_table_xinfo(?)"));
@@ -23,7 +24,8 @@ base::Result<void> read_columns(const base::Database& database, Table& table,
   std::vector<std::string> types;
   for (;;) {
     auto row = TRY(query.step());
-    if (!row) break;
+    if (!row)
+      break;
     Column column;
     column.name = query.text(0);
     const std::string type = base::lower(query.text(1));
@@ -44,8 +46,10 @@ base::Result<void> read_columns(const base::Database& database, Table& table,
     table.columns.push_back(std::move(column));
   }
   for (Column& column : table.columns) {
-    if (keys != 1) column.rowid = false;
-    if (column.rowid) key = &column;
+    if (keys != 1)
+      column.rowid = false;
+    if (column.rowid)
+      key = &column;
   }
   // "integer primary key desc" is not an alias of the rowid (a bug that SQLite keeps). WITHOUT
   // ROWID tables have another kind of page, which the decoder refuses by itself.
@@ -62,7 +66,8 @@ base::Result<void> read_columns(const base::Database& database, Table& table,
 
 int Table::find(std::string_view column) const {
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (columns[i].name == column) return static_cast<int>(i);
+    if (columns[i].name == column)
+      return static_cast<int>(i);
   }
   return -1;
 }
@@ -75,7 +80,8 @@ base::Result<Source> Source::open(const std::filesystem::path& path) {
       TRY(database.prepare("select name, rootpage, sql from sqlite_master where type = 'table'"));
   for (;;) {
     auto row = TRY(query.step());
-    if (!row) break;
+    if (!row)
+      break;
     Table table;
     table.name = query.text(0);
     const std::int64_t page = query.integer(1);
@@ -89,7 +95,8 @@ base::Result<Source> Source::open(const std::filesystem::path& path) {
                        std::filesystem::exists(path.string() + "-journal", ignored);
   if (!journal) {
     auto mapping = base::Mapping::open(path);
-    if (mapping) source.mapping_ = std::make_shared<base::Mapping>(std::move(*mapping));
+    if (mapping)
+      source.mapping_ = std::make_shared<base::Mapping>(std::move(*mapping));
   }
   return source;
 }
@@ -115,7 +122,8 @@ std::vector<Wanted> Source::wanted(const Table& table, std::string_view columns)
   return out;
 }
 
-base::Result<base::Statement> Source::select(const base::Database& database, const Table& table,
+base::Result<base::Statement> Source::select(const base::Database& database,
+                                             const Table& table,
                                              std::string_view columns) {
   std::vector<std::string> names;
   for (const std::string_view name : base::split(columns, ' '))

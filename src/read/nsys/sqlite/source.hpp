@@ -61,7 +61,9 @@ class Source {
   /// row with a guess at their number, and again when pages were not plain and it starts over
   /// through the library: forget what came so far. Safe to call from several threads.
   template <class Restart, class Row>
-  [[nodiscard]] Scanned scan(const Table& table, std::string_view columns, Restart&& restart,
+  [[nodiscard]] Scanned scan(const Table& table,
+                             std::string_view columns,
+                             Restart&& restart,
                              Row&& row) const;
 
  private:
@@ -77,7 +79,9 @@ class Source {
 };
 
 template <class Restart, class Row>
-Scanned Source::scan(const Table& table, std::string_view columns, Restart&& restart,
+Scanned Source::scan(const Table& table,
+                     std::string_view columns,
+                     Restart&& restart,
                      Row&& row) const {
   Scanned result;
   const std::vector<Wanted> want = wanted(table, columns);
@@ -106,13 +110,15 @@ Scanned Source::scan(const Table& table, std::string_view columns, Restart&& res
     std::vector<Value> values(want.size());
     for (;;) {
       const bool has_row = TRY(statement.step());
-      if (!has_row) return {};
+      if (!has_row)
+        return {};
       load(statement, values);
       ++result.rows;
       row(static_cast<const Value*>(values.data()));
     }
   };
-  if (auto walked = walk(); !walked) result.damage = std::move(walked).error();
+  if (auto walked = walk(); !walked)
+    result.damage = std::move(walked).error();
   return result;
 }
 

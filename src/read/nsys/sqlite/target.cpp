@@ -10,10 +10,14 @@ namespace {
 
 /// Small tables: read whole, in place; damage inside one of them is remembered, not fatal.
 template <class Row>
-void each(const Source& source, Target& target, std::string_view name, std::string_view columns,
+void each(const Source& source,
+          Target& target,
+          std::string_view name,
+          std::string_view columns,
           Row&& row) {
   const Table* table = source.find(name);
-  if (table == nullptr) return;
+  if (table == nullptr)
+    return;
   target.scans.push_back(source.scan(
       *table, columns, [](std::size_t) {}, row));
 }
@@ -25,13 +29,16 @@ void read_meta(const Source& source, Target& target) {
       const std::string_view key = row[0].text(), value = row[1].text();
       if (key == "EXPORT_PRODUCT_VERSION")
         target.product = "Nsight Systems " + base::printable(value);
-      if (key == "EXPORT_SCHEMA_VERSION") target.schema = base::printable(value);
-      if (key == "EXPORT_PARAM_TIME_SHIFT") shift = base::to_int(value).value_or(0);
+      if (key == "EXPORT_SCHEMA_VERSION")
+        target.schema = base::printable(value);
+      if (key == "EXPORT_PARAM_TIME_SHIFT")
+        shift = base::to_int(value).value_or(0);
     });
   }
   target.clock.kind = "nsys session time";
   each(source, target, "TARGET_INFO_SESSION_START_TIME", "utcEpochNs", [&](const Value* row) {
-    if (!row[0].integer()) return;
+    if (!row[0].integer())
+      return;
     target.clock.anchor_ns = shift;
     target.clock.anchor_unix_ns = row[0].bits;
   });
@@ -46,9 +53,11 @@ void read_names(const Source& source, const StringIds& strings, Target& target) 
       target.processes.emplace(process_of(row[0].bits), std::string(row[1].text()));
   });
   each(source, target, "ThreadNames", "globalTid nameId", [&](const Value* row) {
-    if (!row[0].integer() || !row[1].integer()) return;
+    if (!row[0].integer() || !row[1].integer())
+      return;
     const auto name = strings.find(row[1].bits);
-    if (name) target.threads.emplace(static_cast<std::uint64_t>(row[0].bits), std::string(*name));
+    if (name)
+      target.threads.emplace(static_cast<std::uint64_t>(row[0].bits), std::string(*name));
   });
 }
 
@@ -58,7 +67,9 @@ std::uint64_t positive(const Value& value) {
 
 void read_gpus(const Source& source, Target& target) {
   const bool recent = source.find("TARGET_INFO_GPU") != nullptr;
-  each(source, target, recent ? "TARGET_INFO_GPU" : "TARGET_INFO_CUDA_GPU",
+  each(source,
+       target,
+       recent ? "TARGET_INFO_GPU" : "TARGET_INFO_CUDA_GPU",
        "id gpuId cuDevice name uuid busLocation chipName computeMajor computeMinor smCount "
        "totalMemory l2CacheSize "
        "clockRate memoryBandwidth",
@@ -80,7 +91,8 @@ void read_gpus(const Source& source, Target& target) {
          target.gpus.push_back(std::move(gpu));
        });
   each(source, target, "TARGET_INFO_CUDA_DEVICE", "pid cudaId gpuId", [&](const Value* row) {
-    if (!row[0].integer() || !row[1].integer() || !row[2].integer()) return;
+    if (!row[0].integer() || !row[1].integer() || !row[2].integer())
+      return;
     target.gpu_of.emplace(std::pair(static_cast<std::uint32_t>(row[0].bits & 0xffffff),
                                     static_cast<std::uint32_t>(row[1].bits)),
                           row[2].bits);
@@ -89,14 +101,19 @@ void read_gpus(const Source& source, Target& target) {
 
 /// CUpti_ActivityStreamFlag: 1 default, 2 non-blocking, 3 null.
 void read_streams(const Source& source, Target& target) {
-  constexpr model::StreamKind kKinds[] = {model::StreamKind::kUnknown, model::StreamKind::kBlocking,
+  constexpr model::StreamKind kKinds[] = {model::StreamKind::kUnknown,
+                                          model::StreamKind::kBlocking,
                                           model::StreamKind::kNonBlocking,
                                           model::StreamKind::kLegacyDefault};
-  each(source, target, "TARGET_INFO_CUDA_STREAM", "processId contextId streamId flag",
+  each(source,
+       target,
+       "TARGET_INFO_CUDA_STREAM",
+       "processId contextId streamId flag",
        [&](const Value* row) {
          const std::int64_t flag = row[3].as_int();
          const bool is_known = flag >= 0 && flag < std::ssize(kKinds);
-         if (!is_known || !row[0].integer() || !row[1].integer() || !row[2].integer()) return;
+         if (!is_known || !row[0].integer() || !row[1].integer() || !row[2].integer())
+           return;
          const auto number = [&](std::size_t column) {
            return static_cast<std::uint32_t>(row[column].bits);
          };
@@ -109,19 +126,23 @@ void read_streams(const Source& source, Target& target) {
 void read_diagnostics(const Source& source, Target& target) {
   each(source, target, "DIAGNOSTIC_EVENT", "severity text", [&](const Value* row) {
     const std::int64_t severity = row[0].as_int();
-    if (severity != 2 && severity != 3) return;
+    if (severity != 2 && severity != 3)
+      return;
     const std::string text = base::lower(row[1].text());
-    constexpr std::string_view kOurs[] = {"cuda",     "nvtx",   "cupti",   "lost",   "dropp",
-                                          "overflow", "buffer", "not all", "missing"};
-    if (std::none_of(std::begin(kOurs), std::end(kOurs),
-                     [&](auto word) { return text.find(word) != std::string::npos; }))
+    constexpr std::string_view kOurs[] = {
+        "cuda", "nvtx", "cupti", "lost", "dropp", "overflow", "buffer", "not all", "missing"};
+    if (std::none_of(std::begin(kOurs), std::end(kOurs), [&](auto word) {
+          return text.find(word) != std::string::npos;
+        }))
       return;
     std::string shown = base::printable(base::trim(row[1].text()));
     for (model::Loss& known : target.diagnostics) {
-      if (known.detail == "Nsight Systems said: " + shown) return void(++known.count);
+      if (known.detail == "Nsight Systems said: " + shown)
+        return void(++known.count);
     }
     target.diagnostics.push_back({"nsys_diagnostic", 1, "Nsight Systems said: " + shown});
-    if (severity == 3) target.diagnostics.back().severity = model::Severity::kError;
+    if (severity == 3)
+      target.diagnostics.back().severity = model::Severity::kError;
   });
 }
 
@@ -134,10 +155,12 @@ const Gpu* Target::gpu(std::uint32_t pid, std::uint32_t ordinal) const {
   };
   if (const auto found = gpu_of.find({pid, ordinal}); found != gpu_of.end())
     return by_id(found->second);
-  if (!gpu_of.empty()) return nullptr;
+  if (!gpu_of.empty())
+    return nullptr;
   const auto found =
       std::ranges::find_if(gpus, [&](const Gpu& gpu) { return gpu.cuda_ordinal == ordinal; });
-  if (found != gpus.end()) return &*found;
+  if (found != gpus.end())
+    return &*found;
   const bool ordinals =
       std::ranges::any_of(gpus, [](const Gpu& gpu) { return gpu.cuda_ordinal >= 0; });
   return ordinals ? nullptr : by_id(ordinal);

@@ -17,23 +17,27 @@ std::string kind_text(const CudaMemory& memory) {
 }
 
 std::string place_text(const CudaMemory& memory) {
-  if (memory.device) return "GPU " + std::to_string(*memory.device);
+  if (memory.device)
+    return "GPU " + std::to_string(*memory.device);
   return model::is_on_device(memory.kind) ? "a GPU" : "host";
 }
 
 std::string kept_text(const CudaMemory& memory) {
-  if (memory.kept == 0) return "-";
+  if (memory.kept == 0)
+    return "-";
   return format_bytes(memory.kept_bytes) + " in " + format_count(memory.kept);
 }
 
 }  // namespace
 
 std::optional<Section> cuda_memory_section(const model::Report& report) {
-  if (report.cuda_memory.empty()) return std::nullopt;
+  if (report.cuda_memory.empty())
+    return std::nullopt;
   Grid grid({{"memory", false}, {"of", false}, {"allocated"}, {"calls"}, {"frees"}, {"failed"}});
   grid.columns.insert(grid.columns.end(), {{"peak"}, {"never freed"}, {"time in calls"}});
   const bool has_several = report.processes.size() > 1;
-  if (has_several) grid.columns.push_back({"process"});
+  if (has_several)
+    grid.columns.push_back({"process"});
   for (const CudaMemory& memory : report.cuda_memory) {
     std::vector<GridCell> cells = {{kind_text(memory)},
                                    {place_text(memory)},
@@ -56,14 +60,22 @@ std::optional<Section> cuda_memory_section(const model::Report& report) {
 }
 
 void write_cuda_memory(JsonWriter& json, const model::Report& report) {
-  if (report.cuda_memory.empty()) return;
+  if (report.cuda_memory.empty())
+    return;
   json.line_objects("cuda_memory", report.cuda_memory, [&](const CudaMemory& memory) {
-    json.fields("process", memory.process, "pid", pid_of(report, memory.process), "device",
-                memory.device, "kind", model::memory_kind_name(memory.kind));
-    json.fields("allocations", memory.allocations, "frees", memory.frees, "failures",
-                memory.failures, "allocated_bytes", memory.allocated_bytes);
-    json.fields("call_ns", memory.call_ns, "peak_bytes", memory.peak_bytes, "peak_at_ns",
-                memory.peak_at_ns, "kept", memory.kept, "kept_bytes", memory.kept_bytes);
+    json.field("process", memory.process);
+    json.field("pid", pid_of(report, memory.process));
+    json.field("device", memory.device);
+    json.field("kind", model::memory_kind_name(memory.kind));
+    json.field("allocations", memory.allocations);
+    json.field("frees", memory.frees);
+    json.field("failures", memory.failures);
+    json.field("allocated_bytes", memory.allocated_bytes);
+    json.field("call_ns", memory.call_ns);
+    json.field("peak_bytes", memory.peak_bytes);
+    json.field("peak_at_ns", memory.peak_at_ns);
+    json.field("kept", memory.kept);
+    json.field("kept_bytes", memory.kept_bytes);
   });
 }
 

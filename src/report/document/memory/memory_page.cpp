@@ -34,11 +34,12 @@ std::string_view exactness(const DeviceMemory& memory) {
 }
 
 std::string peak_text(const DeviceMemory& memory) {
-  std::string text = fmt::format("peak {} at {}", format_bytes(memory.peak_bytes),
-                                 base::format_ns(memory.peak_at_ns));
+  std::string text = fmt::format(
+      "peak {} at {}", format_bytes(memory.peak_bytes), base::format_ns(memory.peak_at_ns));
   if (memory.reserved_at_peak_bytes)
     text += fmt::format(", {} reserved then", format_bytes(*memory.reserved_at_peak_bytes));
-  text += fmt::format("; {} before the recording, {} at its end", format_bytes(memory.older_bytes),
+  text += fmt::format("; {} before the recording, {} at its end",
+                      format_bytes(memory.older_bytes),
                       format_bytes(memory.end_bytes));
   return fmt::format("{} ({})", text, exactness(memory));
 }
@@ -50,16 +51,19 @@ Grid parts_grid(const DeviceMemory& memory, std::size_t max_parts) {
     GridCell name{std::string(model::memory_use_name(part.use))};
     name.depth = depth;
     std::string owner = base::printable(part.owner);
-    if (depth > 0 && owner.empty()) owner = "-";
+    if (depth > 0 && owner.empty())
+      owner = "-";
     grid.add({std::move(name),
               {owner},
               {format_bytes(part.bytes)},
               {format_share(share)},
               {base::format_count(part.blocks)}});
   };
-  for (const MemoryPart& use : memory.uses) add(use, 0);
+  for (const MemoryPart& use : memory.uses)
+    add(use, 0);
   const std::size_t shown = std::min(max_parts, memory.parts.size());
-  for (std::size_t i = 0; i < shown; ++i) add(memory.parts[i], 1);
+  for (std::size_t i = 0; i < shown; ++i)
+    add(memory.parts[i], 1);
   if (memory.parts.size() > shown)
     grid.omitted =
         fmt::format("{} smaller parts are in -f json and -f html", memory.parts.size() - shown);
@@ -71,34 +75,52 @@ void write_part(JsonWriter& json, const MemoryPart& part) {
 }
 
 void write_failure(JsonWriter& json, const model::MemoryFailure& failure) {
-  json.line_object("out_of_memory", "at_ns", failure.at_ns, "owner", or_null(failure.owner),
-                   "asked_bytes", failure.asked_bytes, "in_use_bytes", failure.in_use_bytes,
-                   "reserved_bytes", failure.reserved_bytes, "free_bytes", failure.free_bytes,
-                   "count", failure.count);
+  json.open_line_object("out_of_memory");
+  json.field("at_ns", failure.at_ns);
+  json.field("owner", or_null(failure.owner));
+  json.field("asked_bytes", failure.asked_bytes);
+  json.field("in_use_bytes", failure.in_use_bytes);
+  json.field("reserved_bytes", failure.reserved_bytes);
+  json.field("free_bytes", failure.free_bytes);
+  json.field("count", failure.count);
+  json.close();
 }
 
-void write_device_memory(JsonWriter& json, const model::Report& report,
+void write_device_memory(JsonWriter& json,
+                         const model::Report& report,
                          const DeviceMemory& memory) {
-  json.fields("process", memory.process, "pid", pid_of(report, memory.process), "device",
-              memory.device, "allocator", memory.allocator, "sizes", memory.sizes, "allocations",
-              memory.allocations);
-  json.fields("older_bytes", memory.older_bytes, "end_bytes", memory.end_bytes, "peak_bytes",
-              memory.peak_bytes, "peak_at_ns", memory.peak_at_ns, "peak_reserved_bytes",
-              memory.peak_reserved_bytes, "reserved_at_peak_bytes", memory.reserved_at_peak_bytes);
+  json.field("process", memory.process);
+  json.field("pid", pid_of(report, memory.process));
+  json.field("device", memory.device);
+  json.field("allocator", memory.allocator);
+  json.field("sizes", memory.sizes);
+  json.field("allocations", memory.allocations);
+  json.field("older_bytes", memory.older_bytes);
+  json.field("end_bytes", memory.end_bytes);
+  json.field("peak_bytes", memory.peak_bytes);
+  json.field("peak_at_ns", memory.peak_at_ns);
+  json.field("peak_reserved_bytes", memory.peak_reserved_bytes);
+  json.field("reserved_at_peak_bytes", memory.reserved_at_peak_bytes);
   json.fields("steps", memory.steps, "owned_share", memory.owned_share);
-  json.line_objects("at_peak", memory.uses,
-                    [&](const MemoryPart& part) { write_part(json, part); });
+  json.line_objects(
+      "at_peak", memory.uses, [&](const MemoryPart& part) { write_part(json, part); });
   json.line_objects("parts", memory.parts, [&](const MemoryPart& part) {
     write_part(json, part);
     json.field("owner", or_null(part.owner));
   });
-  if (memory.growth)
-    json.line_object("growth", "bytes_per_step", memory.growth->bytes_per_step, "steps",
-                     memory.growth->steps, "owner", or_null(memory.growth->owner));
-  if (memory.failure) write_failure(json, *memory.failure);
+  if (memory.growth) {
+    json.open_line_object("growth");
+    json.field("bytes_per_step", memory.growth->bytes_per_step);
+    json.field("steps", memory.growth->steps);
+    json.field("owner", or_null(memory.growth->owner));
+    json.close();
+  }
+  if (memory.failure)
+    write_failure(json, *memory.failure);
   json.line_objects("points", memory.points, [&](const model::MemoryPoint& point) {
-    json.fields("at_ns", point.at_ns, "allocated_bytes", point.allocated_bytes, "reserved_bytes",
-                point.reserved_bytes);
+    json.field("at_ns", point.at_ns);
+    json.field("allocated_bytes", point.allocated_bytes);
+    json.field("reserved_bytes", point.reserved_bytes);
   });
 }
 
@@ -115,9 +137,11 @@ std::vector<Section> memory_sections(const model::Report& report, std::size_t ma
 }
 
 void write_memory(JsonWriter& json, const model::Report& report) {
-  if (report.memory.empty()) return;
-  json.objects("memory", report.memory,
-               [&](const DeviceMemory& memory) { write_device_memory(json, report, memory); });
+  if (report.memory.empty())
+    return;
+  json.objects("memory", report.memory, [&](const DeviceMemory& memory) {
+    write_device_memory(json, report, memory);
+  });
 }
 
 }  // namespace rangescope::report

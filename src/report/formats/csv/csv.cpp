@@ -9,8 +9,8 @@ namespace rangescope::report {
 namespace {
 
 /// The columns before the values.
-constexpr std::string_view kCsvColumns[] = {"id",     "parent", "process", "pid",  "thread",
-                                            "domain", "kind",   "depth",   "name", "path"};
+constexpr std::string_view kCsvColumns[] = {
+    "id", "parent", "process", "pid", "thread", "domain", "kind", "depth", "name", "path"};
 constexpr std::size_t kKindColumn = 6, kNameColumn = 8;
 
 /// A row that is not a region.
@@ -31,7 +31,8 @@ std::vector<std::string> result_fields(const model::KernelMetrics& result,
     if (column.tag.starts_with(kMetrics)) {
       const auto metric = result.metrics.find(column.tag.substr(kMetrics.size()));
       const bool has_value = metric != result.metrics.end() && metric->second.absent.empty();
-      if (has_value) value = csv_number(metric->second.value);
+      if (has_value)
+        value = csv_number(metric->second.value);
     }
     fields.push_back(std::move(value));
   }
@@ -41,7 +42,8 @@ std::vector<std::string> result_fields(const model::KernelMetrics& result,
 std::string verdicts_of(const model::Report& report, std::uint32_t region) {
   std::vector<std::string> texts;
   for (const model::Verdict& verdict : report.verdict)
-    if (verdict.region == region) texts.push_back(verdict.text);
+    if (verdict.region == region)
+      texts.push_back(verdict.text);
   return base::join(texts, "; ");
 }
 
@@ -49,7 +51,8 @@ std::string text_of(std::optional<std::uint32_t> number) {
   return number ? std::to_string(*number) : std::string();
 }
 
-std::vector<std::string> region_fields(const model::Report& report, const model::Region& region,
+std::vector<std::string> region_fields(const model::Report& report,
+                                       const model::Region& region,
                                        const std::vector<ColumnView>& columns) {
   std::vector<std::string> fields = {std::to_string(region.id),
                                      text_of(indexed(region.parent)),
@@ -71,23 +74,28 @@ std::vector<std::string> region_fields(const model::Report& report, const model:
 
 }  // namespace
 
-base::Result<void> export_csv(const model::Report& report, const model::Session*,
-                              const Style& style, Sink& sink) {
+base::Result<void> export_csv(const model::Report& report,
+                              const model::Session*,
+                              const Style& style,
+                              Sink& sink) {
   // Without --columns: every value, and a last column with the region's verdicts.
   const bool has_verdicts = style.columns.empty();
   std::vector<ColumnView> values;
   if (has_verdicts) {
-    for (const std::string& name : value_names(report)) values.push_back({name, name, {}, 0});
+    for (const std::string& name : value_names(report))
+      values.push_back({name, name, {}, 0});
   } else {
     values = TRY(columns(report, style));
   }
   auto views = TRY(scopes(report, style));
   const auto write_row = [&](std::vector<std::string> fields, const std::string& verdict) {
-    if (has_verdicts) fields.push_back(csv_field(verdict));
+    if (has_verdicts)
+      fields.push_back(csv_field(verdict));
     csv_row(sink, fields);
   };
   std::vector<std::string> heads(std::begin(kCsvColumns), std::end(kCsvColumns));
-  for (const ColumnView& value : values) heads.push_back(csv_field(value.tag));
+  for (const ColumnView& value : values)
+    heads.push_back(csv_field(value.tag));
   write_row(heads, "verdict");
   for (const ScopeView& scope : views) {
     for (const RowView& row : scope.rows)
@@ -95,9 +103,11 @@ base::Result<void> export_csv(const model::Report& report, const model::Session*
   }
   for (const model::KernelMetrics& result : report.unattributed_results)
     write_row(result_fields(result, values), "");
-  if (!has_verdicts) return {};
+  if (!has_verdicts)
+    return {};
   for (const model::Verdict& verdict : report.verdict) {  // those of the run or a kernel
-    if (verdict.region) continue;
+    if (verdict.region)
+      continue;
     std::vector<std::string> fields = row_of_kind("verdict", verdict.path);
     fields.resize(heads.size());
     write_row(std::move(fields), verdict.text);

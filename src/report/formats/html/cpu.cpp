@@ -18,7 +18,8 @@ void page_counts(JsonWriter& json, std::string_view name, const std::vector<Flam
 
 void write_html_cpu(const model::Report& report, const model::Session& session, JsonWriter& json) {
   const Flame flame = flame_of(report, session);
-  if (flame.nodes.empty()) return json.null();
+  if (flame.nodes.empty())
+    return json.null();
   const auto write_part = [&](const model::CpuPart& part) {
     json.line_array(part.kind, part.name, part.ns, part.gpu_idle_ns);
   };
@@ -39,7 +40,8 @@ void write_html_cpu(const model::Report& report, const model::Session& session, 
   for (std::size_t i = 0; i < report.regions.size(); ++i) {
     constexpr std::size_t kMaxParts = 12;
     const model::Region& region = report.regions[i];
-    if (!region.cpu) continue;
+    if (!region.cpu)
+      continue;
     const model::CpuWork& cpu = *region.cpu;
     json.open_line_object();
     json.fields("id", region.id, "samples", cpu.samples);
@@ -48,7 +50,8 @@ void write_html_cpu(const model::Report& report, const model::Session& session, 
       write_part(*part);
     json.close();
     json.open_line_array("parts");
-    for (std::size_t k = 0; k < cpu.parts.size() && k < kMaxParts; ++k) write_part(cpu.parts[k]);
+    for (std::size_t k = 0; k < cpu.parts.size() && k < kMaxParts; ++k)
+      write_part(cpu.parts[k]);
     json.close();
     page_counts(json, "stacks", flame.regions[i]);
     json.close();

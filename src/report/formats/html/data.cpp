@@ -38,7 +38,8 @@ bool is_sum(const model::Measure& measure) {
 /// The number of instances whose GPU work was recorded, if the timeline was paused during others; 0
 /// otherwise.
 std::int64_t partly_recorded(const Region& region) {
-  if (!region.gpu || !region.gpu->partial || region.occurrences <= 0) return 0;
+  if (!region.gpu || !region.gpu->partial || region.occurrences <= 0)
+    return 0;
   const std::int64_t recorded = region.gpu->recorded_occurrences;
   return recorded < region.occurrences ? recorded : 0;
 }
@@ -49,7 +50,8 @@ void page_values(JsonWriter& json, std::string_view name, const Region& region) 
   const std::int64_t recorded = partly_recorded(region);
   json.open_line_array(name);
   for (const model::Measure& measure : model::measures()) {
-    if (is_separate(measure)) continue;
+    if (is_separate(measure))
+      continue;
     auto value = measure.get(region);
     const bool is_partial = region.gpu && region.gpu->partial && measure.tag.starts_with("gpu.");
     if (value && is_partial) {
@@ -66,7 +68,8 @@ void page_values(JsonWriter& json, std::string_view name, const Region& region) 
 /// The texts of a kernel's counters: the last columns of its row.
 std::vector<std::string> counter_texts(const std::vector<GridCell>& row) {
   std::vector<std::string> texts;
-  for (std::size_t i = kKernelColumns; i < row.size(); ++i) texts.push_back(row[i].text);
+  for (std::size_t i = kKernelColumns; i < row.size(); ++i)
+    texts.push_back(row[i].text);
   return texts;
 }
 
@@ -80,93 +83,129 @@ void page_stalls(JsonWriter& json, const model::Report& report, const model::Sta
     json.fields("reason", reason.reason, "share", reason.share);
   });
   json.line_objects("lines", stalls.lines, [&](const model::StallLine& line) {
-    json.fields("at", model::place_text(line), "share", line.share, "reason", line.reason,
-                "reason_share", line.reason_share);
+    json.field("at", model::place_text(line));
+    json.field("share", line.share);
+    json.field("reason", line.reason);
+    json.field("reason_share", line.reason_share);
     const std::string text = source_text(line, report.run.start_unix_ns);
-    if (!text.empty()) json.field("text", text);
+    if (!text.empty())
+      json.field("text", text);
   });
   json.close();
 }
 
 /// `counters`: a table of the same rows with their counters, or null.
-void page_kernel_rows(JsonWriter& json, const model::Report& report, std::string_view name,
-                      const std::vector<model::KernelRow>& rows, const Grid* counters = nullptr) {
+void page_kernel_rows(JsonWriter& json,
+                      const model::Report& report,
+                      std::string_view name,
+                      const std::vector<model::KernelRow>& rows,
+                      const Grid* counters = nullptr) {
   const bool has_counters = counters != nullptr && counters->columns.size() > kKernelColumns;
   json.line_objects(name, rows, [&](const model::KernelRow& row) {
     const model::KernelShape& shape = row.shape;
     const std::int64_t shared_bytes =
         std::int64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes;
-    json.fields("name", row.name, "short", row.label.empty() ? row.short_name : row.label, "calls",
-                row.calls, "total_ns", row.total_ns, "median_ns", row.duration_ns.median, "max_ns",
-                row.duration_ns.max, "share", row.share);
-    json.fields("grid", shape.grid, "block", shape.block, "registers", shape.registers_per_thread,
-                "shared", shared_bytes, "shapes", row.shapes);
+    json.field("name", row.name);
+    json.field("short", row.label.empty() ? row.short_name : row.label);
+    json.field("calls", row.calls);
+    json.field("total_ns", row.total_ns);
+    json.field("median_ns", row.duration_ns.median);
+    json.field("max_ns", row.duration_ns.max);
+    json.field("share", row.share);
+    json.field("grid", shape.grid);
+    json.field("block", shape.block);
+    json.field("registers", shape.registers_per_thread);
+    json.field("shared", shared_bytes);
+    json.field("shapes", row.shapes);
     const auto index = static_cast<std::size_t>(&row - rows.data());
-    if (has_counters) json.field("counters", counter_texts(counters->rows[index]));
-    if (row.stalls) page_stalls(json, report, *row.stalls);
+    if (has_counters)
+      json.field("counters", counter_texts(counters->rows[index]));
+    if (row.stalls)
+      page_stalls(json, report, *row.stalls);
   });
 }
 
 void page_region_object(JsonWriter& json, const model::Report& report, const Region& region) {
-  json.fields("id", region.id, "parent", indexed(region.parent), "depth", region.depth, "path",
-              region.path, "domain", region.domain, "kind", kind_name(region.kind));
-  if (region.module) json.field("module", true);
-  if (region.process) json.field("process", region.process);
-  if (const auto pid = pid_of(report, region.process)) json.field("pid", pid);
-  if (region.thread) json.field("thread", region.thread);
+  json.field("id", region.id);
+  json.field("parent", indexed(region.parent));
+  json.field("depth", region.depth);
+  json.field("path", region.path);
+  json.field("domain", region.domain);
+  json.field("kind", kind_name(region.kind));
+  if (region.module)
+    json.field("module", true);
+  if (region.process)
+    json.field("process", region.process);
+  if (const auto pid = pid_of(report, region.process))
+    json.field("pid", pid);
+  if (region.thread)
+    json.field("thread", region.thread);
   page_values(json, "v", region);
-  if (partly_recorded(region) > 0) json.field("each", true);
+  if (partly_recorded(region) > 0)
+    json.field("each", true);
   if (region.gpu) {
     page_kernel_rows(json, report, "top", region.gpu->top_kernels);
     write_copies(json, "copies", region.gpu->copies_by_kind);
   }
-  if (!region.metrics.empty()) write_metrics(json, region.metrics);
+  if (!region.metrics.empty())
+    write_metrics(json, region.metrics);
   if (!region.kernels.empty())
     json.line_objects("counted", region.kernels, [&](const model::KernelMetrics& kernel) {
       json.fields("name", kernel.name, "ordinal", kernel.ordinal);
       write_metrics(json, kernel.metrics);
       write_bound(json, kernel.bound);
     });
-  if (!region.roofline.empty()) write_roofline(json, region.roofline);
-  if (region.bound) write_bound(json, region.bound);
-  if (region.utilization) write_utilization(json, region.utilization);
+  if (!region.roofline.empty())
+    write_roofline(json, region.roofline);
+  if (region.bound)
+    write_bound(json, region.bound);
+  if (region.utilization)
+    write_utilization(json, region.utilization);
   if (!region.samples.empty()) {
     json.open_line_array("samples");
     for (const model::OccurrenceSample& sample : region.samples)
-      for (const double value : {sample.at_ns, sample.wall_ns, sample.busy_ns}) json.number(value);
+      for (const double value : {sample.at_ns, sample.wall_ns, sample.busy_ns})
+        json.number(value);
     json.close();
   }
-  if (!region.notes.empty()) json.field("notes", region.notes);
+  if (!region.notes.empty())
+    json.field("notes", region.notes);
 }
 
 /// Kernels with counters, for the scatter under the roofs and the spread of each metric.
 void page_kernel_points(JsonWriter& json, const model::Report& report) {
-  if (report.kernel_counters.empty()) return;
+  if (report.kernel_counters.empty())
+    return;
   json.line_objects(
       "kernel_points", report.kernel_counters, [&](const model::KernelCounters& kernel) {
         const auto row = std::ranges::find(report.kernels, kernel.name, &model::KernelRow::name);
         const bool has_row = row != report.kernels.end();
         json.field("name", has_row ? row->label : kernel.name);
         json.field("share", has_row ? std::optional(row->share) : std::nullopt);
-        if (!kernel.roofline.empty()) write_roofline(json, kernel.roofline);
+        if (!kernel.roofline.empty())
+          write_roofline(json, kernel.roofline);
         write_metrics(json, kernel.metrics);
       });
 }
 
 // Rows that combine several regions: siblings whose names differ only by a number, and chains.
 void page_rows(JsonWriter& json, const model::Report& report) {
-  if (!has_folded_rows(report)) return;
+  if (!has_folded_rows(report))
+    return;
   json.line_objects("rows", shown_rows(report), [&](const ShownRow& shown) {
     const model::TableRow& row = *shown.row;
-    json.fields("parent", indexed(shown.parent), "depth", shown.depth, "siblings", row.siblings,
-                "members", row.members);
+    json.field("parent", indexed(shown.parent));
+    json.field("depth", shown.depth);
+    json.field("siblings", row.siblings);
+    json.field("members", row.members);
     if (!shown.joined.empty()) {
       std::vector<std::uint32_t> joined;
       for (const model::TableRow* outer : shown.joined)
         joined.insert(joined.end(), outer->members.begin(), outer->members.end());
       json.fields("label", shown.label, "joined", joined);
     }
-    if (!row.merged) return;
+    if (!row.merged)
+      return;
     json.open_object("region");
     page_region_object(json, report, *row.merged);
     json.close();
@@ -175,7 +214,8 @@ void page_rows(JsonWriter& json, const model::Report& report) {
 
 // GPU work that belongs to no region: a region around it gives it the same measures.
 void page_work(JsonWriter& json, std::string_view name, const base::Held<model::GpuWork>& gpu) {
-  if (!gpu) return json.null_field(name);
+  if (!gpu)
+    return json.null_field(name);
   Region region;
   region.gpu = gpu;
   page_values(json, name, region);
@@ -188,7 +228,8 @@ void page_prediction(JsonWriter& json, const model::PredictedTime& time) {
 
 /// The time of the range after a cure, with its interval.
 void page_outcome(JsonWriter& json, const model::Verdict& verdict) {
-  if (!verdict.after || verdict.cure.empty()) return;
+  if (!verdict.after || verdict.cure.empty())
+    return;
   const model::Outcome& outcome = *verdict.after;
   const double saves_ns = outcome.before_ns - outcome.after_ns;
   // What the run saves, with its interval, is less than the sum over the ranks or threads.
@@ -206,7 +247,8 @@ void page_outcome(JsonWriter& json, const model::Verdict& verdict) {
 }
 
 void page_what_if(JsonWriter& json, const base::Held<model::WhatIf>& value) {
-  if (!value) return;
+  if (!value)
+    return;
   json.open_object("what_if");
   json.line_objects("changes", value->changes, [&](const model::SupposedChange& change) {
     json.fields("change", change.written, "of", change.subject);
@@ -230,7 +272,8 @@ void page_verdicts(JsonWriter& json, const model::Report& report) {
     json.fields("kind", verdict.kind, "severity", model::weight_name(verdict.severity));
     json.fields("path", verdict.path, "region", verdict.region, "text", verdict.text);
     json.fields("try", advice, "saves", saving_text(report, verdict));
-    if (verdict.saves_share) json.field("saves_share", *verdict.saves_share);
+    if (verdict.saves_share)
+      json.field("saves_share", *verdict.saves_share);
     json.field("next", is_omitted ? std::string() : verdict.next);
     page_outcome(json, verdict);
   });
@@ -239,11 +282,16 @@ void page_verdicts(JsonWriter& json, const model::Report& report) {
 void page_measures(JsonWriter& json) {
   json.open_line_array("measures");
   for (const model::Measure& measure : model::measures()) {
-    if (is_separate(measure)) continue;
+    if (is_separate(measure))
+      continue;
     json.open_line_object();
-    json.fields("tag", measure.tag, "title", measure.title, "unit", model::unit_name(measure.unit),
-                "source", measure.source, "formula", measure.formula);
-    if (is_sum(measure)) json.field("sum", true);
+    json.field("tag", measure.tag);
+    json.field("title", measure.title);
+    json.field("unit", model::unit_name(measure.unit));
+    json.field("source", measure.source);
+    json.field("formula", measure.formula);
+    if (is_sum(measure))
+      json.field("sum", true);
     json.close();
   }
   json.close();
@@ -269,14 +317,16 @@ void write_html_data(const model::Report& report, const model::Session* session,
   write_run(json, report.run);
   json.field("command", base::shell_quote(report.run.command));
   std::vector<std::string> facts = run_facts(report);
-  if (!report.run.host.empty()) facts.push_back(report.run.host);
+  if (!report.run.host.empty())
+    facts.push_back(report.run.host);
   json.field("facts", base::join(facts, ", "));
   page_measures(json);
   write_processes(json, "processes", report.processes);
   json.field("gpus", device_texts(report));
   write_devices(json, report);
-  json.line_objects("regions", report.regions,
-                    [&](const Region& region) { page_region_object(json, report, region); });
+  json.line_objects("regions", report.regions, [&](const Region& region) {
+    page_region_object(json, report, region);
+  });
   page_rows(json, report);
   const Grid counters = kernel_grids(report, report.kernels.size()).kernels;
   json.open_line_array("counter_heads");
@@ -288,7 +338,8 @@ void write_html_data(const model::Report& report, const model::Session* session,
   page_work(json, "total", report.total);
   page_work(json, "unattributed", report.unattributed);
   std::optional<double> outside_ns;
-  if (report.outside) outside_ns = report.outside->wall_ns;
+  if (report.outside)
+    outside_ns = report.outside->wall_ns;
   json.field("outside_ns", outside_ns);
   write_losses(json, report.losses);
   write_findings(json, report.findings);
@@ -304,13 +355,17 @@ void write_html_data(const model::Report& report, const model::Session* session,
   json.close();
 }
 
-base::Result<void> export_html(const model::Report& report, const model::Session* session,
-                               const Style&, Sink& sink) {
+base::Result<void> export_html(const model::Report& report,
+                               const model::Session* session,
+                               const Style&,
+                               Sink& sink) {
   const std::string_view page = html_template();
   const auto place = page.find(kDataPlace);
   if (place == std::string_view::npos)
-    return base::fail(base::Code::kInternal, "the embedded page has no place for the data",
-                      "src/report/formats/html/template.html", "Build it again: ./dev web");
+    return base::fail(base::Code::kInternal,
+                      "the embedded page has no place for the data",
+                      "src/report/formats/html/template.html",
+                      "Build it again: ./dev web");
   sink.write(page.substr(0, place));
   JsonWriter json(sink, true);
   write_html_data(report, session, json);

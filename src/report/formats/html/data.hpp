@@ -73,8 +73,10 @@ inline constexpr std::uint64_t kHtmlItems = 1'200'000;
 
 [[nodiscard]] std::string html_base64(std::string_view bytes);
 void write_html_data(const model::Report& report, const model::Session* session, JsonWriter& json);
-void write_html_timeline(const model::Report& report, const model::Session& session,
-                         JsonWriter& json, std::uint64_t max_items = kHtmlItems);
+void write_html_timeline(const model::Report& report,
+                         const model::Session& session,
+                         JsonWriter& json,
+                         std::uint64_t max_items = kHtmlItems);
 void write_html_job(const model::Report& report, JsonWriter& json);
 /// "tables": the first grid of each section, as text.
 void write_html_tables(const std::vector<Section>& sections, JsonWriter& json);

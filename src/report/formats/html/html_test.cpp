@@ -55,7 +55,8 @@ model::Session busy_session(std::uint32_t n) {
   return session;
 }
 
-json timeline_of(const model::Report& report, const model::Session& session,
+json timeline_of(const model::Report& report,
+                 const model::Session& session,
                  std::uint64_t most = kHtmlItems) {
   StringSink sink;
   JsonWriter writer(sink);
@@ -66,7 +67,8 @@ json timeline_of(const model::Report& report, const model::Session& session,
 
 std::uint64_t items_of(const json& level) {
   std::uint64_t n = 0;
-  for (const json& chunk : level["chunks"]) n += chunk["n"].get<std::uint64_t>();
+  for (const json& chunk : level["chunks"])
+    n += chunk["n"].get<std::uint64_t>();
   return n;
 }
 
@@ -77,17 +79,20 @@ std::vector<std::uint64_t> numbers(const std::string& text) {
   int have = 0, shift = 0;
   std::uint64_t value = 0;
   for (const char c : text) {
-    if (c == '=') break;
+    if (c == '=')
+      break;
     const auto digit =
         std::string("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/").find(c);
     bits = bits << 6 | static_cast<std::uint32_t>(digit);
     have += 6;
-    if (have < 8) continue;
+    if (have < 8)
+      continue;
     have -= 8;
     const std::uint32_t byte = bits >> have & 255;
     value |= std::uint64_t{byte & 127} << shift;
     shift += 7;
-    if (byte >= 128) continue;
+    if (byte >= 128)
+      continue;
     out.push_back(value);
     value = 0, shift = 0;
   }
@@ -128,13 +133,15 @@ TEST(Html, SaysEachCommandOnceAndNotTheOneThatMadeIt) {
   model::Report report;
   report.verdict.resize(4);
   const char* const next[] = {"rangescope plan", "rangescope plan", "make the page", "look"};
-  for (std::size_t i = 0; i < 4; ++i) report.verdict[i].next = next[i];
+  for (std::size_t i = 0; i < 4; ++i)
+    report.verdict[i].next = next[i];
   report.verdict[2].next_is_page = true;
   StringSink sink;
   EXPECT_TRUE(export_html(report, nullptr, {}, sink));
   std::vector<std::string> shown;
   const json data = json::parse(embedded(sink.text()));
-  for (const json& one : data.at("verdict")) shown.push_back(one.at("next"));
+  for (const json& one : data.at("verdict"))
+    shown.push_back(one.at("next"));
   EXPECT_EQ(shown, (std::vector<std::string>{"rangescope plan", "", "", "look"}));
 }
 
@@ -163,11 +170,12 @@ TEST(Html, HasWhatACureSavesAndWhatWasSupposed) {
   const json data = json::parse(embedded(sink.text()));
   EXPECT_EQ(data["verdict"][0]["text"], cured.text);
   EXPECT_EQ(data["verdict"][0]["try"], cured.attempt);
-  EXPECT_EQ(data["verdict"][0]["predicted"], (json{{"before", 800.0},
-                                                   {"after", 200.0},
-                                                   {"low", 100.0},
-                                                   {"high", 300.0},
-                                                   {"at_most", false}}));
+  EXPECT_EQ(data["verdict"][0]["predicted"],
+            (json{{"before", 800.0},
+                  {"after", 200.0},
+                  {"low", 100.0},
+                  {"high", 300.0},
+                  {"at_most", false}}));
   EXPECT_FALSE(data["verdict"][1].contains("predicted"));
   EXPECT_EQ(data["verdict"][2]["predicted"], data["verdict"][0]["predicted"]);
   EXPECT_EQ(data["what_if"]["changes"][0]["change"], "copies=0");
@@ -197,8 +205,9 @@ TEST(HtmlTimeline, LinksKernelsToTheirCalls) {
   EXPECT_EQ(chunk["s"], 30);
   EXPECT_EQ(chunk["e"], 290);
   // delta (zigzag), duration, row, name, lane of the call + 1, distance to the call (zigzag)
-  EXPECT_EQ(numbers(chunk["d"]), (std::vector<std::uint64_t>{0, 60, 0, 3, 1, 40, 200, 60, 0, 3, 1,
-                                                             40, 200, 60, 0, 3, 1, 40}));
+  EXPECT_EQ(
+      numbers(chunk["d"]),
+      (std::vector<std::uint64_t>{0, 60, 0, 3, 1, 40, 200, 60, 0, 3, 1, 40, 200, 60, 0, 3, 1, 40}));
 }
 
 TEST(HtmlTimeline, LevelsStandForEveryItemAndStaySmall) {
@@ -218,7 +227,8 @@ TEST(HtmlTimeline, LevelsStandForEveryItemAndStaySmall) {
       std::uint64_t stands_for = 0;
       for (const json& chunk : level["chunks"]) {
         const auto list = numbers(chunk["d"]);
-        for (std::size_t i = 4; i < list.size(); i += 6) stands_for += list[i];
+        for (std::size_t i = 4; i < list.size(); i += 6)
+          stands_for += list[i];
       }
       EXPECT_EQ(stands_for, items);
     }
@@ -252,7 +262,8 @@ TEST(HtmlTimeline, LeavesOutWhatDoesNotFitAndSaysSo) {
   for (const json& lane : timeline["lanes"]) {
     EXPECT_FALSE(lane["full"]);
     EXPECT_GE(lane["levels"].size(), 1U);
-    for (const json& level : lane["levels"]) EXPECT_GT(level["r"], 0.0);
+    for (const json& level : lane["levels"])
+      EXPECT_GT(level["r"], 0.0);
   }
 }
 

@@ -33,12 +33,14 @@ void page_heat_map(JsonWriter& json, const model::Report& report) {
   std::vector<const model::Region*> regions;
   for (const model::Region& region : report.regions) {
     const bool is_communication = region.domain == "NCCL" || region.domain == "MPI";
-    if (region.ranks && !is_communication) regions.push_back(&region);
+    if (region.ranks && !is_communication)
+      regions.push_back(&region);
   }
   std::ranges::stable_sort(regions, std::ranges::greater(), [](const model::Region* region) {
     return region->ranks->mean_ns * static_cast<double>(region->ranks->count);
   });
-  if (regions.size() > kMaxHeatRegions) regions.resize(kMaxHeatRegions);
+  if (regions.size() > kMaxHeatRegions)
+    regions.resize(kMaxHeatRegions);
   std::ranges::sort(regions, std::ranges::less(), &model::Region::id);
   json.line_objects("heat", regions, [&](const model::Region* region) {
     json.field("region", region->id);
@@ -94,7 +96,8 @@ void page_table(JsonWriter& json, const Section& section) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& cells : grid.rows) {
     std::vector<std::string>& row = rows.emplace_back();
-    for (const GridCell& cell : cells) row.push_back(cell.text);
+    for (const GridCell& cell : cells)
+      row.push_back(cell.text);
   }
   json.fields("title", section.title, "heads", heads, "right", right, "rows", rows);
   json.field("more", grid.omitted);

@@ -33,9 +33,11 @@ class RegionFinder {
  public:
   RegionFinder(const model::Report& report, const model::Session& session) : session_(session) {
     for (const model::Region& region : report.regions) {
-      if (region.process || region.thread) continue;
+      if (region.process || region.thread)
+        continue;
       std::uint32_t node = child(kNone, root_name(region.domain, region.kind));
-      for (const std::string& name : region.path) node = child(node, name);
+      for (const std::string& name : region.path)
+        node = child(node, name);
       nodes_[node] = region.id;
     }
   }
@@ -45,9 +47,11 @@ class RegionFinder {
   /// -1 for an instance that belongs to no region.
   [[nodiscard]] std::int64_t region(const model::Range& range) {
     const bool nests = range.kind == model::RangeKind::kPushPop;
-    if (!nests) return region_of(node_of(root(range), range.name));
+    if (!nests)
+      return region_of(node_of(root(range), range.name));
     std::vector<OpenRange>& stack = stacks_[range.domain];
-    while (!stack.empty() && stack.back().end_ns <= range.start_ns) stack.pop_back();
+    while (!stack.empty() && stack.back().end_ns <= range.start_ns)
+      stack.pop_back();
     const std::uint32_t parent = stack.empty() ? root(range) : stack.back().node;
     const std::uint32_t node = node_of(parent, range.name);
     stack.push_back({range.end_ns, node});
@@ -61,19 +65,23 @@ class RegionFinder {
   };
   [[nodiscard]] std::uint32_t root(const model::Range& range) const {
     model::StringId domain = 0;
-    if (range.domain < session_.domains.size()) domain = session_.domains[range.domain].name;
+    if (range.domain < session_.domains.size())
+      domain = session_.domains[range.domain].name;
     return find(kNone, root_name(session_.strings.view(domain), range.kind));
   }
   /// kNone below kNone.
   std::uint32_t node_of(std::uint32_t parent, model::StringId name) {
-    if (parent == kNone) return kNone;
+    if (parent == kNone)
+      return kNone;
     const std::uint64_t key = std::uint64_t{parent} << 32 | name;
     const auto [entry, is_new] = found_.try_emplace(key, kNone);
-    if (is_new) entry->second = find(parent, std::string(session_.strings.view(name)));
+    if (is_new)
+      entry->second = find(parent, std::string(session_.strings.view(name)));
     return entry->second;
   }
   [[nodiscard]] std::int64_t region_of(std::uint32_t node) const {
-    if (node == kNone || nodes_[node] == kNone) return -1;
+    if (node == kNone || nodes_[node] == kNone)
+      return -1;
     return nodes_[node];
   }
   static std::string root_name(std::string_view domain, model::RangeKind kind) {
@@ -86,7 +94,8 @@ class RegionFinder {
   std::uint32_t child(std::uint32_t parent, const std::string& name) {
     const auto next = static_cast<std::uint32_t>(nodes_.size());
     const auto [entry, is_new] = children_.try_emplace({parent, name}, next);
-    if (is_new) nodes_.push_back(kNone);
+    if (is_new)
+      nodes_.push_back(kNone);
     return entry->second;
   }
 
@@ -101,17 +110,20 @@ class RegionFinder {
 // The (name, region) pairs that items refer to.
 class ItemNames {
  public:
-  [[nodiscard]] std::uint32_t id(const Timeline& timeline, const TimelineItem& item,
+  [[nodiscard]] std::uint32_t id(const Timeline& timeline,
+                                 const TimelineItem& item,
                                  std::int64_t region) {
     const model::StringId name = timeline.name_id(item);
     if (name == 0) {  // without a recorded name: the few made-up texts
       const auto [entry, is_new] = made_up_.try_emplace({timeline.name(item), region}, 0);
-      if (is_new) entry->second = add(entry->first.first, region);
+      if (is_new)
+        entry->second = add(entry->first.first, region);
       return entry->second;
     }
     const std::uint64_t key = std::uint64_t{name} << 32 | static_cast<std::uint32_t>(region + 1);
     const auto [entry, is_new] = ids_.try_emplace(key, 0);
-    if (is_new) entry->second = add(timeline.name(item), region);
+    if (is_new)
+      entry->second = add(timeline.name(item), region);
     return entry->second;
   }
   [[nodiscard]] const std::vector<std::pair<std::string, std::int64_t>>& list() const {
@@ -142,7 +154,8 @@ class Merger {
 
   template <class Emit>
   void add(const Block& item, Emit emit) {
-    if (rows_.size() <= item.row) rows_.resize(item.row + 1);
+    if (rows_.size() <= item.row)
+      rows_.resize(item.row + 1);
     Block& pending = rows_[item.row];
     if (pending.count > 0 && joins(pending, item)) {
       pending.end_ns = std::max(pending.end_ns, item.end_ns);
@@ -154,13 +167,15 @@ class Merger {
       }
       return;
     }
-    if (pending.count > 0) emit(pending);
+    if (pending.count > 0)
+      emit(pending);
     pending = item;
   }
   template <class Emit>
   void finish(Emit emit) {
     for (Block& pending : rows_) {
-      if (pending.count > 0) emit(pending);
+      if (pending.count > 0)
+        emit(pending);
       pending.count = 0;
     }
   }
@@ -185,7 +200,8 @@ class Chunks {
   template <class... Extra>
   void add(const Block& block, Extra... extra) {
     const std::int64_t start = block.start_ns - begin_ns_;
-    if (count_ == 0) first_ = last_ = start;
+    if (count_ == 0)
+      first_ = last_ = start;
     // Merged blocks of several rows end out of order by less than twice the resolution.
     put(zigzag(start - last_));
     last_ = start;
@@ -195,13 +211,15 @@ class Chunks {
     (put(static_cast<std::uint64_t>(extra)), ...);
     first_ = std::min(first_, start);
     end_ = std::max(end_, block.end_ns - begin_ns_);
-    if (++count_ == kChunkItems) flush();
+    if (++count_ == kChunkItems)
+      flush();
   }
   static std::uint64_t zigzag(std::int64_t value) {
     return static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
   }
   void flush() {
-    if (count_ == 0) return;
+    if (count_ == 0)
+      return;
     json_.open_line_object();
     json_.fields("s", first_, "e", end_, "n", count_, "d", html_base64(bytes_));
     json_.close();
@@ -242,7 +260,8 @@ class TimelineWriter {
 
   void write(std::uint64_t max_items) {
     std::uint64_t total = 0;
-    for (const TimelineLane& lane : timeline_.lanes()) total += lane.items;
+    for (const TimelineLane& lane : timeline_.lanes())
+      total += lane.items;
     json_.open_line_object();
     json_.fields("duration", session_.end_ns - session_.begin_ns, "items", total);
     json_.open_line_array("lanes");
@@ -255,10 +274,12 @@ class TimelineWriter {
     }
     json_.close();
     json_.open_line_array("names");
-    for (const auto& [text, region] : names_.list()) json_.line_array(text, region);
+    for (const auto& [text, region] : names_.list())
+      json_.line_array(text, region);
     json_.close();
     json_.open_line_array("counters");
-    for (const SampleTrack& track : sample_tracks(report_, session_)) write_counter(track);
+    for (const SampleTrack& track : sample_tracks(report_, session_))
+      write_counter(track);
     json_.close();
     json_.close();
   }
@@ -293,7 +314,8 @@ class TimelineWriter {
                      std::max<std::int64_t>(duration_ns / kCounterBins + 1, stream.interval_ns));
     for (std::size_t i = 0; i < stream.start_ns.size(); ++i) {
       const double value = track.value(i);
-      if (std::isnan(value)) continue;
+      if (std::isnan(value))
+        continue;
       const std::int64_t start_ns = stream.start_ns[i] + track.offset_ns - session_.begin_ns;
       const std::int64_t end_ns = stream.end_ns[i] + track.offset_ns - session_.begin_ns;
       bins.add(std::max<std::int64_t>(start_ns, 0), std::min(end_ns, duration_ns), value);
@@ -303,7 +325,8 @@ class TimelineWriter {
       if (bins.covered_ns[bin] > 0)
         largest = std::max(largest, bins.sums[bin] / bins.covered_ns[bin]);
     }
-    if (largest <= 0) return;  // an empty row
+    if (largest <= 0)
+      return;  // an empty row
     std::string bytes(bins.sums.size(), '\0');
     for (std::size_t bin = 0; bin < bytes.size(); ++bin) {
       if (bins.covered_ns[bin] > 0)
@@ -311,8 +334,11 @@ class TimelineWriter {
             1 + std::lround(254 * bins.sums[bin] / bins.covered_ns[bin] / largest));
     }
     json_.open_line_object();
-    json_.fields("title", track.title, "unit", track.unit, "most", largest, "step", bins.width_ns,
-                 "d", html_base64(bytes));
+    json_.field("title", track.title);
+    json_.field("unit", track.unit);
+    json_.field("most", largest);
+    json_.field("step", bins.width_ns);
+    json_.field("d", html_base64(bytes));
     json_.close();
   }
 
@@ -340,19 +366,25 @@ class TimelineWriter {
 
   void write_lane(const TimelineLane& lane, std::uint64_t budget) {
     std::uint32_t rows = 0;
-    for (const std::uint32_t depth : lane.depths) rows += depth;
+    for (const std::uint32_t depth : lane.depths)
+      rows += depth;
     json_.open_line_object();
     json_.field("title", timeline_.title(lane));
     if (lane.process < session_.processes.size()) {
       const model::Process& process = session_.processes[lane.process];
       json_.field("pid", process.pid);
-      if (process.rank != kNone) json_.field("rank", process.rank);
+      if (process.rank != kNone)
+        json_.field("rank", process.rank);
     }
-    json_.fields("kind", lane.is_stream() ? "stream" : "thread", "rows", std::min(rows, kMaxRows),
-                 "items", lane.items, "full", lane.items <= budget);
+    json_.field("kind", lane.is_stream() ? "stream" : "thread");
+    json_.field("rows", std::min(rows, kMaxRows));
+    json_.field("items", lane.items);
+    json_.field("full", lane.items <= budget);
     json_.open_line_array("levels");
-    if (lane.items > kSparseItems) write_merged(lane, budget);
-    if (lane.items <= budget) write_items(lane);
+    if (lane.items > kSparseItems)
+      write_merged(lane, budget);
+    if (lane.items <= budget)
+      write_items(lane);
     json_.close();
     json_.close();
   }
@@ -360,7 +392,8 @@ class TimelineWriter {
   void write_merged(const TimelineLane& lane, std::uint64_t budget) {
     std::array<std::uint64_t, kLevels> counts{};
     std::vector<Merger> mergers;
-    for (const double resolution_ns : resolutions_ns_) mergers.emplace_back(resolution_ns);
+    for (const double resolution_ns : resolutions_ns_)
+      mergers.emplace_back(resolution_ns);
     visit_blocks(lane, [&](const TimelineItem&, const Block& block) {
       for (std::size_t i = 0; i < kLevels; ++i)
         mergers[i].add(block, [&](const Block&) { ++counts[i]; });
@@ -370,7 +403,8 @@ class TimelineWriter {
       // With the items, a level has to be clearly smaller than they are; without them, any level
       // that fits is worth it.
       const bool is_useful = has_items ? counts[i] < lane.items / 3 : counts[i] <= budget;
-      if (i > 0 && !is_useful) break;
+      if (i > 0 && !is_useful)
+        break;
       json_.open_line_object();
       json_.field("r", resolutions_ns_[i]);
       json_.open_line_array("chunks");
@@ -398,14 +432,17 @@ class TimelineWriter {
       if (!lane.is_stream()) {
         constexpr int kCallFlag = 1, kOpenFlag = 2;
         int flags = item.kind == ItemKind::kCall ? kCallFlag : 0;
-        if (item.open) flags |= kOpenFlag;
+        if (item.open)
+          flags |= kOpenFlag;
         chunks.add(block, flags);
         return;
       }
-      if (item.launch == kNone) return chunks.add(block, 0);
+      if (item.launch == kNone)
+        return chunks.add(block, 0);
       const model::Launch& launch = session_.launches[item.launch];
       const std::uint32_t launch_lane = timeline_.lane_of_thread(launch.thread);
-      if (launch_lane == kNone) return chunks.add(block, 0);
+      if (launch_lane == kNone)
+        return chunks.add(block, 0);
       chunks.add(block, launch_lane + 1, Chunks::zigzag(item.start_ns - launch.start_ns));
     });
     chunks.flush();
@@ -424,8 +461,10 @@ class TimelineWriter {
 
 }  // namespace
 
-void write_html_timeline(const model::Report& report, const model::Session& session,
-                         JsonWriter& json, std::uint64_t max_items) {
+void write_html_timeline(const model::Report& report,
+                         const model::Session& session,
+                         JsonWriter& json,
+                         std::uint64_t max_items) {
   TimelineWriter(report, session, json).write(max_items);
 }
 

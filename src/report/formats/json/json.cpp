@@ -20,8 +20,14 @@ using model::Region;
 constexpr std::string_view kSchema = "rangescope.report/1";
 
 void write_spread(JsonWriter& json, std::string_view name, const model::Spread& value) {
-  json.line_object(name, "min", value.min, "median", value.median, "p95", value.p95, "max",
-                   value.max, "mean", value.mean, "stddev", value.stddev);
+  json.open_line_object(name);
+  json.field("min", value.min);
+  json.field("median", value.median);
+  json.field("p95", value.p95);
+  json.field("max", value.max);
+  json.field("mean", value.mean);
+  json.field("stddev", value.stddev);
+  json.close();
 }
 
 // Every measure whose tag starts with `prefix`. A dot in the rest of the tag opens an object: the
@@ -29,7 +35,8 @@ void write_spread(JsonWriter& json, std::string_view name, const model::Spread& 
 void write_measures(JsonWriter& json, const Region& region, std::string_view prefix) {
   std::string_view group;
   for (const model::Measure& measure : model::measures()) {
-    if (!measure.tag.starts_with(prefix)) continue;
+    if (!measure.tag.starts_with(prefix))
+      continue;
     std::string_view name = measure.tag.substr(prefix.size());
     std::string_view group_of_measure;
     if (const auto dot = name.find('.'); dot != std::string_view::npos) {
@@ -37,13 +44,16 @@ void write_measures(JsonWriter& json, const Region& region, std::string_view pre
       name.remove_prefix(dot + 1);
     }
     if (group_of_measure != group) {
-      if (!group.empty()) json.close();
+      if (!group.empty())
+        json.close();
       group = group_of_measure;
-      if (!group.empty()) json.open_line_object(group);
+      if (!group.empty())
+        json.open_line_object(group);
     }
     json.field(name, measure.get(region));
   }
-  if (!group.empty()) json.close();
+  if (!group.empty())
+    json.close();
 }
 
 void write_stalls(JsonWriter& json, const model::Stalls& stalls) {
@@ -53,32 +63,50 @@ void write_stalls(JsonWriter& json, const model::Stalls& stalls) {
     json.fields("reason", reason.reason, "share", reason.share);
   });
   json.line_objects("lines", stalls.lines, [&](const model::StallLine& line) {
-    json.fields("file", or_null(line.file), "line", or_null(line.line), "function", line.function,
-                "offset", line.offset, "share", line.share, "reason", line.reason, "reason_share",
-                line.reason_share);
+    json.field("file", or_null(line.file));
+    json.field("line", or_null(line.line));
+    json.field("function", line.function);
+    json.field("offset", line.offset);
+    json.field("share", line.share);
+    json.field("reason", line.reason);
+    json.field("reason_share", line.reason_share);
   });
   json.field("saves_at_most_ns", stalls.saves_ns);
   json.close();
 }
 
-void write_kernel_rows(JsonWriter& json, std::string_view name,
+void write_kernel_rows(JsonWriter& json,
+                       std::string_view name,
                        const std::vector<model::KernelRow>& rows) {
   json.line_objects(name, rows, [&](const model::KernelRow& row) {
-    json.fields("name", row.name, "short_name", row.short_name, "label", row.label, "calls",
-                row.calls, "total_ns", row.total_ns);
+    json.field("name", row.name);
+    json.field("short_name", row.short_name);
+    json.field("label", row.label);
+    json.field("calls", row.calls);
+    json.field("total_ns", row.total_ns);
     write_spread(json, "duration_ns", row.duration_ns);
-    json.fields("share", row.share, "grid", row.shape.grid, "block", row.shape.block, "cluster",
-                row.shape.cluster, "registers_per_thread", row.shape.registers_per_thread,
-                "static_shared_bytes", row.shape.static_shared_bytes, "dynamic_shared_bytes",
-                row.shape.dynamic_shared_bytes, "shapes", row.shapes, "nccl", row.nccl);
-    if (!row.metrics.empty()) write_metrics(json, row.metrics);
-    if (row.stalls) write_stalls(json, *row.stalls);
+    json.field("share", row.share);
+    json.field("grid", row.shape.grid);
+    json.field("block", row.shape.block);
+    json.field("cluster", row.shape.cluster);
+    json.field("registers_per_thread", row.shape.registers_per_thread);
+    json.field("static_shared_bytes", row.shape.static_shared_bytes);
+    json.field("dynamic_shared_bytes", row.shape.dynamic_shared_bytes);
+    json.field("shapes", row.shapes);
+    json.field("nccl", row.nccl);
+    if (!row.metrics.empty())
+      write_metrics(json, row.metrics);
+    if (row.stalls)
+      write_stalls(json, *row.stalls);
   });
 }
 
-void write_gpu(JsonWriter& json, std::string_view name, const base::Held<GpuWork>& work,
+void write_gpu(JsonWriter& json,
+               std::string_view name,
+               const base::Held<GpuWork>& work,
                const Region& region) {
-  if (!work) return json.null_field(name);
+  if (!work)
+    return json.null_field(name);
   json.open_object(name);
   json.fields("partial", work->partial, "recorded_occurrences", work->recorded_occurrences);
   write_measures(json, region, "gpu.");
@@ -97,9 +125,13 @@ void write_gpu(JsonWriter& json, std::string_view name, const base::Held<GpuWork
 }
 
 void write_place(JsonWriter& json, std::string_view name, const model::CodePlace& place) {
-  if (!place.known()) return json.null_field(name);
-  json.line_object(name, "function", place.name, "file", or_null(place.file), "line",
-                   or_null(place.line));
+  if (!place.known())
+    return json.null_field(name);
+  json.open_line_object(name);
+  json.field("function", place.name);
+  json.field("file", or_null(place.file));
+  json.field("line", or_null(place.line));
+  json.close();
 }
 
 /// Functions of the program's own files, with the time of the libraries that they call.
@@ -108,18 +140,22 @@ void write_own_functions(JsonWriter& json, const std::vector<model::CpuFunction>
     json.fields("function", function.name, "file", or_null(function.file));
     json.fields("line", or_null(function.line), "module", or_null(function.module));
     json.fields("python", function.python, "cpu_ns", function.self_ns);
-    if (function.event_loop_ns > 0) json.field("event_loop_ns", function.event_loop_ns);
+    if (function.event_loop_ns > 0)
+      json.field("event_loop_ns", function.event_loop_ns);
   });
 }
 
 /// Nothing without waits.
 void write_waits(JsonWriter& json, const std::vector<model::CpuWaitRow>& list) {
-  if (list.empty()) return;
+  if (list.empty())
+    return;
   json.objects("waits", list, [&](const model::CpuWaitRow& wait) {
     json.field("kind", name_of(wait.kind));
     write_place(json, "place", wait.place);
-    json.fields("own", wait.own, "idle", wait.idle, "event_loop", wait.event_loop, "to_the_end",
-                wait.to_the_end);
+    json.field("own", wait.own);
+    json.field("idle", wait.idle);
+    json.field("event_loop", wait.event_loop);
+    json.field("to_the_end", wait.to_the_end);
     json.fields("count", wait.count, "threads", wait.threads);
     json.fields("total_ns", wait.total_ns, "blocked_ns", wait.blocked_ns);
     write_place(json, "held_while_running", wait.meanwhile);
@@ -127,23 +163,32 @@ void write_waits(JsonWriter& json, const std::vector<model::CpuWaitRow>& list) {
       write_place(json, "held_while_waiting", wait.holder_waits);
       json.field("held_while_waiting_for", name_of(wait.holder_waits_for));
     }
-    if (wait.holds_up.known()) write_place(json, "holds_up", wait.holds_up);
+    if (wait.holds_up.known())
+      write_place(json, "holds_up", wait.holds_up);
   });
 }
 
-void write_cpu_functions(JsonWriter& json, std::string_view name,
+void write_cpu_functions(JsonWriter& json,
+                         std::string_view name,
                          const std::vector<model::CpuFunction>& list) {
   json.line_objects(name, list, [&](const model::CpuFunction& function) {
-    json.fields("name", function.name, "file", or_null(function.file), "line",
-                or_null(function.line), "module", or_null(function.module), "python",
-                function.python, "self_ns", function.self_ns, "total_ns", function.total_ns);
-    if (function.hot_line > 0) json.field("hot_line", function.hot_line);
-    if (function.caller.known()) write_place(json, "caller", function.caller);
+    json.field("name", function.name);
+    json.field("file", or_null(function.file));
+    json.field("line", or_null(function.line));
+    json.field("module", or_null(function.module));
+    json.field("python", function.python);
+    json.field("self_ns", function.self_ns);
+    json.field("total_ns", function.total_ns);
+    if (function.hot_line > 0)
+      json.field("hot_line", function.hot_line);
+    if (function.caller.known())
+      write_place(json, "caller", function.caller);
   });
 }
 
 void write_cpu(JsonWriter& json, std::string_view name, const base::Held<model::CpuWork>& work) {
-  if (!work) return;
+  if (!work)
+    return;
   const auto split = [&](std::string_view name_of_split, double model::CpuPart::*value) {
     json.open_line_object(name_of_split);
     for (const model::CpuPart* part : {&work->python, &work->native, &work->cuda, &work->waiting})
@@ -155,21 +200,28 @@ void write_cpu(JsonWriter& json, std::string_view name, const base::Held<model::
   split("split", &model::CpuPart::ns);
   split("split_gpu_idle", &model::CpuPart::gpu_idle_ns);
   json.line_objects("parts", work->parts, [&](const model::CpuPart& part) {
-    json.fields("kind", part.kind, "name", part.name, "ns", part.ns, "gpu_idle_ns",
-                part.gpu_idle_ns);
+    json.field("kind", part.kind);
+    json.field("name", part.name);
+    json.field("ns", part.ns);
+    json.field("gpu_idle_ns", part.gpu_idle_ns);
   });
   write_cpu_functions(json, "functions", work->functions);
   write_cpu_functions(json, "callers", work->callers);
   write_own_functions(json, work->own_functions);
   if (!work->counters.empty())
     json.line_objects("counters", work->counters, [&](const model::CpuCounterSum& sum) {
-      json.fields("name", sum.name, "count", sum.count, "deviation", sum.deviation, "records",
-                  sum.records);
+      json.field("name", sum.name);
+      json.field("count", sum.count);
+      json.field("deviation", sum.deviation);
+      json.field("records", sum.records);
     });
   if (!work->holders.empty())
     json.line_objects("holders", work->holders, [&](const model::CpuHolder& holder) {
-      json.fields("kind", holder.kind, "thread", holder.thread, "range", or_null(holder.range),
-                  "doing", or_null(holder.doing), "ns", holder.ns);
+      json.field("kind", holder.kind);
+      json.field("thread", holder.thread);
+      json.field("range", or_null(holder.range));
+      json.field("doing", or_null(holder.doing));
+      json.field("ns", holder.ns);
     });
   if (work->pool_samples > 0)
     json.line_object("pool", "samples", work->pool_samples, "ns", work->pool_ns);
@@ -178,21 +230,32 @@ void write_cpu(JsonWriter& json, std::string_view name, const base::Held<model::
 
 // Nothing without samples.
 void write_sampled_devices(JsonWriter& json, const std::vector<model::SampledDevice>& list) {
-  if (list.empty()) return;
+  if (list.empty())
+    return;
   json.objects("sampled", list, [&](const model::SampledDevice& device) {
-    json.fields("source", device.source, "uuid", device.uuid, "name", device.name, "interval_ns",
-                device.interval_ns, "samples", device.samples, "sampled_ns", device.sampled_ns,
-                "gaps_ns", device.gaps_ns, "busy_ns", device.busy_ns, "other_ns", device.other_ns,
-                "clock", device.clock);
+    json.field("source", device.source);
+    json.field("uuid", device.uuid);
+    json.field("name", device.name);
+    json.field("interval_ns", device.interval_ns);
+    json.field("samples", device.samples);
+    json.field("sampled_ns", device.sampled_ns);
+    json.field("gaps_ns", device.gaps_ns);
+    json.field("busy_ns", device.busy_ns);
+    json.field("other_ns", device.other_ns);
+    json.field("clock", device.clock);
     json.line_objects("sums", device.sums, [&](const model::SampledSum& sum) {
-      json.fields("metric", sum.metric, "unit",
-                  sum.share ? std::string("ns at full load") : sum.unit, "total", sum.total,
-                  "in_ranges", sum.in_ranges, "outside", sum.outside, "idle", sum.idle);
+      json.field("metric", sum.metric);
+      json.field("unit", sum.share ? std::string("ns at full load") : sum.unit);
+      json.field("total", sum.total);
+      json.field("in_ranges", sum.in_ranges);
+      json.field("outside", sum.outside);
+      json.field("idle", sum.idle);
     });
   });
 }
 
-void write_kernel_metrics(JsonWriter& json, std::string_view name,
+void write_kernel_metrics(JsonWriter& json,
+                          std::string_view name,
                           const std::vector<model::KernelMetrics>& kernels) {
   json.objects(name, kernels, [&](const model::KernelMetrics& kernel) {
     json.fields("name", kernel.name, "ordinal", kernel.ordinal);
@@ -201,13 +264,19 @@ void write_kernel_metrics(JsonWriter& json, std::string_view name,
   });
 }
 
-void write_operators(JsonWriter& json, std::string_view name,
-                     const std::vector<model::OperatorRow>& rows, bool shapes) {
+void write_operators(JsonWriter& json,
+                     std::string_view name,
+                     const std::vector<model::OperatorRow>& rows,
+                     bool shapes) {
   json.line_objects(name, rows, [&](const model::OperatorRow& row) {
     json.field("name", row.name);
-    if (shapes) json.field("shapes", row.shapes);
-    json.fields("calls", row.calls, "cpu_ns", row.cpu_ns, "exclusive_cpu_ns", row.exclusive_cpu_ns,
-                "gpu_ns", row.gpu_ns, "exclusive_gpu_ns", row.exclusive_gpu_ns);
+    if (shapes)
+      json.field("shapes", row.shapes);
+    json.field("calls", row.calls);
+    json.field("cpu_ns", row.cpu_ns);
+    json.field("exclusive_cpu_ns", row.exclusive_cpu_ns);
+    json.field("gpu_ns", row.gpu_ns);
+    json.field("exclusive_gpu_ns", row.exclusive_gpu_ns);
   });
 }
 
@@ -219,40 +288,59 @@ void write_samples(JsonWriter& json, const std::vector<model::OccurrenceSample>&
 }
 
 void write_steady(JsonWriter& json, const Region& region) {
-  if (!region.steady) return json.null_field("steady");
+  if (!region.steady)
+    return json.null_field("steady");
   json.open_object("steady");
-  json.fields("occurrences", region.steady->occurrences, "left_out", region.steady->left_out,
-              "left_out_ns", region.steady->left_out_ns);
+  json.field("occurrences", region.steady->occurrences);
+  json.field("left_out", region.steady->left_out);
+  json.field("left_out_ns", region.steady->left_out_ns);
   write_spread(json, "wall_ns", region.steady->wall_ns);
   json.field("gpu_busy_share", region.steady->busy_share);
   json.close();
 }
 
 void write_across(JsonWriter& json, const model::Report& report, const Region& region) {
-  if (!region.across) return json.null_field("across");
+  if (!region.across)
+    return json.null_field("across");
   const model::Across& across = *region.across;
   std::uint32_t slowest = across.slowest;  // a thread id, or an index
   if (!across.of_threads && slowest < report.processes.size())
     slowest = report.processes[slowest].pid;
-  json.line_object("across", "of", across.of_threads ? "threads" : "processes", "parts",
-                   across.parts, "min_ns", across.min_ns, "mean_ns", across.mean_ns, "max_ns",
-                   across.max_ns, "imbalance", across.imbalance, "slowest", slowest);
+  json.open_line_object("across");
+  json.field("of", across.of_threads ? "threads" : "processes");
+  json.field("parts", across.parts);
+  json.field("min_ns", across.min_ns);
+  json.field("mean_ns", across.mean_ns);
+  json.field("max_ns", across.max_ns);
+  json.field("imbalance", across.imbalance);
+  json.field("slowest", slowest);
+  json.close();
 }
 
 void write_over_ranks(JsonWriter& json, const Region& region) {
   if (region.ranks) {
     const auto& ranks = *region.ranks;
-    json.line_object("ranks", "count", ranks.count, "mean_ns", ranks.mean_ns, "min_ns",
-                     ranks.min_ns, "max_ns", ranks.max_ns, "stddev_ns", ranks.stddev_ns,
-                     "imbalance", ranks.imbalance, "slowest", ranks.slowest, "slowest_in",
-                     ranks.slowest_in, "compared", ranks.compared);
+    json.open_line_object("ranks");
+    json.field("count", ranks.count);
+    json.field("mean_ns", ranks.mean_ns);
+    json.field("min_ns", ranks.min_ns);
+    json.field("max_ns", ranks.max_ns);
+    json.field("stddev_ns", ranks.stddev_ns);
+    json.field("imbalance", ranks.imbalance);
+    json.field("slowest", ranks.slowest);
+    json.field("slowest_in", ranks.slowest_in);
+    json.field("compared", ranks.compared);
+    json.close();
   }
-  if (!region.communication) return;
+  if (!region.communication)
+    return;
   const model::Communication& communication = *region.communication;
   json.open_line_object("communication");
-  json.fields("calls", communication.calls, "time_ns", communication.time_ns, "transfer_ns",
-              communication.transfer_ns, "wait_ns", communication.wait_ns, "overlap_ns",
-              communication.overlap_ns);
+  json.field("calls", communication.calls);
+  json.field("time_ns", communication.time_ns);
+  json.field("transfer_ns", communication.transfer_ns);
+  json.field("wait_ns", communication.wait_ns);
+  json.field("overlap_ns", communication.overlap_ns);
   json.line_objects("held_up_by", communication.held_up_by, [&](const auto& cause) {
     json.fields("rank", cause.rank, "calls", cause.calls, "ns", cause.ns);
   });
@@ -262,22 +350,31 @@ void write_over_ranks(JsonWriter& json, const Region& region) {
 void write_region(JsonWriter& json, const model::Report& report, const Region& region) {
   json.open_object();
   (void)json.take_escaped();
-  json.fields("id", region.id, "parent", indexed(region.parent), "depth", region.depth, "path",
-              region.path, "domain", region.domain);
+  json.field("id", region.id);
+  json.field("parent", indexed(region.parent));
+  json.field("depth", region.depth);
+  json.field("path", region.path);
+  json.field("domain", region.domain);
   json.fields("name_escaped", json.take_escaped(), "kind", kind_name(region.kind));
-  if (region.module) json.field("module", true);
-  if (region.sampled()) json.field("sampled", true);
-  json.fields("process", pid_of(report, region.process), "process_index", region.process, "thread",
-              region.thread);
+  if (region.module)
+    json.field("module", true);
+  if (region.sampled())
+    json.field("sampled", true);
+  json.field("process", pid_of(report, region.process));
+  json.field("process_index", region.process);
+  json.field("thread", region.thread);
   for (const model::Measure& measure : model::measures())
     if (measure.tag.find('.') == std::string_view::npos)
       json.field(measure.tag, measure.get(region));
   json.open_line_object("wall_ns");
   write_measures(json, region, "wall_ns.");
   json.close();
-  if (region.wall.unlisted > 0)
-    json.line_object("unlisted", "occurrences", region.wall.unlisted, "quantile_error",
-                     region.wall.quantile_error);
+  if (region.wall.unlisted > 0) {
+    json.open_line_object("unlisted");
+    json.field("occurrences", region.wall.unlisted);
+    json.field("quantile_error", region.wall.quantile_error);
+    json.close();
+  }
   write_steady(json, region);
   write_across(json, report, region);
   write_over_ranks(json, region);
@@ -306,14 +403,19 @@ void write_region(JsonWriter& json, const model::Report& report, const Region& r
 // Tag, unit, source and formula of every measure, so that the file explains itself.
 void write_measure_dictionary(JsonWriter& json) {
   json.open_object("measures");
-  for (const model::Measure& measure : model::measures())
-    json.line_object(measure.tag, "unit", model::unit_name(measure.unit), "source", measure.source,
-                     "formula", measure.formula);
+  for (const model::Measure& measure : model::measures()) {
+    json.open_line_object(measure.tag);
+    json.field("unit", model::unit_name(measure.unit));
+    json.field("source", measure.source);
+    json.field("formula", measure.formula);
+    json.close();
+  }
   json.close();
 }
 
 void write_outcome(JsonWriter& json, const std::optional<model::Outcome>& after) {
-  if (!after) return json.null_field("after");
+  if (!after)
+    return json.null_field("after");
   json.open_line_object("after");
   json.fields("path", after->path, "region", after->region);
   json.fields("before_ns", after->before_ns, "after_ns", after->after_ns);
@@ -321,30 +423,41 @@ void write_outcome(JsonWriter& json, const std::optional<model::Outcome>& after)
   json.close();
 }
 
-void write_verdicts(JsonWriter& json, const model::Report& report,
+void write_verdicts(JsonWriter& json,
+                    const model::Report& report,
                     std::span<const model::Verdict> list) {
   json.line_objects("verdict", list, [&](const model::Verdict& verdict) {
-    json.fields("kind", verdict.kind, "severity", model::weight_name(verdict.severity), "path",
-                verdict.path, "region", verdict.region);
-    json.fields("process", pid_of(report, verdict.process), "text", verdict.text, "advice",
-                or_null(model::advice_for(verdict)), "saves_ns", verdict.saves_ns, "saves_share",
-                verdict.saves_share);
+    json.field("kind", verdict.kind);
+    json.field("severity", model::weight_name(verdict.severity));
+    json.field("path", verdict.path);
+    json.field("region", verdict.region);
+    json.field("process", pid_of(report, verdict.process));
+    json.field("text", verdict.text);
+    json.field("advice", or_null(model::advice_for(verdict)));
+    json.field("saves_ns", verdict.saves_ns);
+    json.field("saves_share", verdict.saves_share);
     json.fields("saves_low_ns", verdict.saves_low_ns, "saves_high_ns", verdict.saves_high_ns);
     json.field("cure", or_null(verdict.cure));
     write_outcome(json, verdict.after);
     json.open_line_object("evidence");
-    for (const auto& [name, value] : verdict.evidence) json.field(name, value);
+    for (const auto& [name, value] : verdict.evidence)
+      json.field(name, value);
     json.close();
     json.field("next", or_null(verdict.next));
   });
 }
 
 void write_outside(JsonWriter& json, const std::optional<model::Outside>& value) {
-  if (!value) return json.null_field("outside");
+  if (!value)
+    return json.null_field("outside");
   json.open_line_object("outside");
-  json.fields("wall_ns", value->wall_ns, "before_ns", value->before_ns, "between_ns",
-              value->between_ns, "after_ns", value->after_ns, "profiler_ns", value->profiler_ns);
-  if (value->late_ns > 0) json.field("late_ns", value->late_ns);
+  json.field("wall_ns", value->wall_ns);
+  json.field("before_ns", value->before_ns);
+  json.field("between_ns", value->between_ns);
+  json.field("after_ns", value->after_ns);
+  json.field("profiler_ns", value->profiler_ns);
+  if (value->late_ns > 0)
+    json.field("late_ns", value->late_ns);
   json.close();
 }
 
@@ -357,7 +470,8 @@ void write_predicted_time(JsonWriter& json, const model::PredictedTime& time) {
 
 // The predictions of --what-if; nothing without it.
 void write_what_if(JsonWriter& json, const base::Held<model::WhatIf>& value) {
-  if (!value) return;
+  if (!value)
+    return;
   json.open_object("what_if");
   json.line_objects("changes", value->changes, [&](const model::SupposedChange& change) {
     json.fields("change", change.written, "of", change.subject);
@@ -373,64 +487,104 @@ void write_what_if(JsonWriter& json, const base::Held<model::WhatIf>& value) {
 }
 
 void write_rank(JsonWriter& json, const model::Rank& rank) {
-  json.fields("rank", rank.rank, "local_rank", rank.local_rank, "world_size", or_null(rank.world),
-              "host", or_null(rank.host), "device", or_null(rank.device), "pid", rank.pid, "run",
-              or_null(rank.run));
-  if (rank.clock_offset_ns != 0) json.field("clock_offset_ns", rank.clock_offset_ns);
-  if (!rank.card.empty()) json.field("card", rank.card);
-  if (rank.time)
-    json.line_object("time", "outside_ns", rank.time->outside_ns, "mpi_ns", rank.time->mpi_ns,
-                     "wait_ns", rank.time->wait_ns);
+  json.field("rank", rank.rank);
+  json.field("local_rank", rank.local_rank);
+  json.field("world_size", or_null(rank.world));
+  json.field("host", or_null(rank.host));
+  json.field("device", or_null(rank.device));
+  json.field("pid", rank.pid);
+  json.field("run", or_null(rank.run));
+  if (rank.clock_offset_ns != 0)
+    json.field("clock_offset_ns", rank.clock_offset_ns);
+  if (!rank.card.empty())
+    json.field("card", rank.card);
+  if (rank.time) {
+    json.open_line_object("time");
+    json.field("outside_ns", rank.time->outside_ns);
+    json.field("mpi_ns", rank.time->mpi_ns);
+    json.field("wait_ns", rank.time->wait_ns);
+    json.close();
+  }
   const model::RankWork& work = rank.work;
-  if (!work.known) return;
+  if (!work.known)
+    return;
   json.open_line_object("work");
-  json.fields("kernels", work.kernels, "kernel_ns", work.kernel_ns, "kernel_threads",
-              work.kernel_threads, "copied_bytes", work.copied_bytes);
-  if (work.tokens > 0) json.field("tokens", work.tokens);
-  json.fields("kernel_pace", work.kernel_pace, "cpu_pace", work.cpu_pace, "cpu_ranges",
-              work.cpu_ranges, "slower_ranges", work.slower_ranges, "sm_clock_hz", work.sm_clock_hz,
-              "clock_limited", work.clock_limited);
+  json.field("kernels", work.kernels);
+  json.field("kernel_ns", work.kernel_ns);
+  json.field("kernel_threads", work.kernel_threads);
+  json.field("copied_bytes", work.copied_bytes);
+  if (work.tokens > 0)
+    json.field("tokens", work.tokens);
+  json.field("kernel_pace", work.kernel_pace);
+  json.field("cpu_pace", work.cpu_pace);
+  json.field("cpu_ranges", work.cpu_ranges);
+  json.field("slower_ranges", work.slower_ranges);
+  json.field("sm_clock_hz", work.sm_clock_hz);
+  json.field("clock_limited", work.clock_limited);
   json.close();
 }
 
 void write_collective(JsonWriter& json, const model::Collective& collective) {
-  json.fields("communicator", or_null(collective.communicator), "library", collective.library,
-              "operation", collective.operation, "path", collective.path, "bytes", collective.bytes,
-              "ranks", collective.ranks, "calls", collective.calls);
-  json.fields("transfer_ns", collective.transfer_ns, "wait_ns", collective.wait_ns,
-              "algbw_bytes_per_s", collective.algorithm_bytes_per_s, "busbw_bytes_per_s",
-              collective.bus_bytes_per_s, "hidden_share", collective.hidden_share);
+  json.field("communicator", or_null(collective.communicator));
+  json.field("library", collective.library);
+  json.field("operation", collective.operation);
+  json.field("path", collective.path);
+  json.field("bytes", collective.bytes);
+  json.field("ranks", collective.ranks);
+  json.field("calls", collective.calls);
+  json.field("transfer_ns", collective.transfer_ns);
+  json.field("wait_ns", collective.wait_ns);
+  json.field("algbw_bytes_per_s", collective.algorithm_bytes_per_s);
+  json.field("busbw_bytes_per_s", collective.bus_bytes_per_s);
+  json.field("hidden_share", collective.hidden_share);
   json.line_objects("by_rank", collective.by_rank, [&](const model::CollectiveOfRank& rank) {
-    json.fields("rank", rank.rank, "wait_ns", rank.wait_ns, "late_ns", rank.late_ns, "holds_up_ns",
-                rank.holds_up_ns, "costs_ns", rank.costs_ns, "last", rank.last, "time_ns",
-                rank.time_ns);
-    if (!std::isnan(rank.hidden_ns)) json.field("hidden_ns", rank.hidden_ns);
+    json.field("rank", rank.rank);
+    json.field("wait_ns", rank.wait_ns);
+    json.field("late_ns", rank.late_ns);
+    json.field("holds_up_ns", rank.holds_up_ns);
+    json.field("costs_ns", rank.costs_ns);
+    json.field("last", rank.last);
+    json.field("time_ns", rank.time_ns);
+    if (!std::isnan(rank.hidden_ns))
+      json.field("hidden_ns", rank.hidden_ns);
   });
 }
 
 void write_messages(JsonWriter& json, const model::PointToPoint& pair) {
-  json.fields("communicator", or_null(pair.communicator), "library", pair.library, "from",
-              pair.from, "to", pair.to, "path", pair.path, "calls", pair.calls, "bytes",
-              pair.bytes);
-  json.fields("transfer_ns", pair.transfer_ns, "late_sender_ns", pair.late_sender_ns,
-              "late_receiver_ns", pair.late_receiver_ns, "late_senders", pair.late_senders,
-              "late_receivers", pair.late_receivers, "bytes_per_s", pair.bytes_per_s);
+  json.field("communicator", or_null(pair.communicator));
+  json.field("library", pair.library);
+  json.field("from", pair.from);
+  json.field("to", pair.to);
+  json.field("path", pair.path);
+  json.field("calls", pair.calls);
+  json.field("bytes", pair.bytes);
+  json.field("transfer_ns", pair.transfer_ns);
+  json.field("late_sender_ns", pair.late_sender_ns);
+  json.field("late_receiver_ns", pair.late_receiver_ns);
+  json.field("late_senders", pair.late_senders);
+  json.field("late_receivers", pair.late_receivers);
+  json.field("bytes_per_s", pair.bytes_per_s);
 }
 
 // Ranks, collectives and messages of a parallel job; nothing for another run.
 void write_job(JsonWriter& json, const model::Report& report) {
-  if (report.ranks.empty()) return;
-  json.line_objects("ranks", report.ranks,
-                    [&](const model::Rank& rank) { write_rank(json, rank); });
-  json.objects("collectives", report.collectives,
-               [&](const model::Collective& collective) { write_collective(json, collective); });
-  json.line_objects("messages", report.messages,
-                    [&](const model::PointToPoint& pair) { write_messages(json, pair); });
+  if (report.ranks.empty())
+    return;
+  json.line_objects(
+      "ranks", report.ranks, [&](const model::Rank& rank) { write_rank(json, rank); });
+  json.objects("collectives", report.collectives, [&](const model::Collective& collective) {
+    write_collective(json, collective);
+  });
+  json.line_objects("messages", report.messages, [&](const model::PointToPoint& pair) {
+    write_messages(json, pair);
+  });
 }
 
 }  // namespace
 
-base::Result<void> export_json(const model::Report& report, const model::Session*, const Style&,
+base::Result<void> export_json(const model::Report& report,
+                               const model::Session*,
+                               const Style&,
                                Sink& sink) {
   JsonWriter json(sink);
   json.open_object();
@@ -444,7 +598,8 @@ base::Result<void> export_json(const model::Report& report, const model::Session
   write_job(json, report);
   write_devices(json, report);
   json.open_array("regions");
-  for (const Region& region : report.regions) write_region(json, report, region);
+  for (const Region& region : report.regions)
+    write_region(json, report, region);
   json.close();
   write_outside(json, report.outside);
   write_gpu(json, "total", report.total);
@@ -454,8 +609,11 @@ base::Result<void> export_json(const model::Report& report, const model::Session
   write_kernel_rows(json, "kernels", report.kernels);
   if (!report.families.empty())
     json.line_objects("families", report.families, [&](const model::KernelFamily& family) {
-      json.fields("name", family.name, "kernels", family.kernels, "calls", family.calls, "total_ns",
-                  family.total_ns, "share", family.share);
+      json.field("name", family.name);
+      json.field("kernels", family.kernels);
+      json.field("calls", family.calls);
+      json.field("total_ns", family.total_ns);
+      json.field("share", family.share);
     });
   write_kernel_metrics(json, "unattributed_results", report.unattributed_results);
   json.objects("kernel_counters", report.kernel_counters, [&](const model::KernelCounters& kernel) {
@@ -464,7 +622,8 @@ base::Result<void> export_json(const model::Report& report, const model::Session
     write_bound(json, kernel.bound);
     write_roofline(json, kernel.roofline);
   });
-  if (!report.operators.empty()) write_operators(json, "operators", report.operators, false);
+  if (!report.operators.empty())
+    write_operators(json, "operators", report.operators, false);
   if (!report.operators_by_shape.empty())
     write_operators(json, "operators_by_shape", report.operators_by_shape, true);
   write_memory(json, report);
@@ -482,7 +641,9 @@ base::Result<void> export_json(const model::Report& report, const model::Session
 // One JSON object a line, for streams and log stores: {"type": "run" | "verdict" | "what_if" |
 // "process" | "region" | "total" | "kernel" | "result" | "operator" | "loss" | "finding", ...}.
 // Their other fields are those of the JSON report.
-base::Result<void> export_jsonl(const model::Report& report, const model::Session*, const Style&,
+base::Result<void> export_jsonl(const model::Report& report,
+                                const model::Session*,
+                                const Style&,
                                 Sink& sink) {
   JsonWriter json(sink);
   const auto line = [&json](const char* type, const auto& write_fields) {
@@ -499,7 +660,8 @@ base::Result<void> export_jsonl(const model::Report& report, const model::Sessio
   });
   for (const model::Verdict& verdict : report.verdict)
     line("verdict", [&] { write_verdicts(json, report, {&verdict, 1}); });
-  if (report.what_if) line("what_if", [&] { write_what_if(json, report.what_if); });
+  if (report.what_if)
+    line("what_if", [&] { write_what_if(json, report.what_if); });
   for (const model::ReportProcess& process : report.processes)
     line("process", [&] { write_processes(json, "processes", {process}); });
   for (const Region& region : report.regions) {
@@ -518,7 +680,8 @@ base::Result<void> export_jsonl(const model::Report& report, const model::Sessio
     line("result", [&] { write_kernel_metrics(json, "unattributed_results", {result}); });
   for (const model::OperatorRow& row : report.operators)
     line("operator", [&] { write_operators(json, "operators", {row}, false); });
-  for (const model::Loss& loss : report.losses) line("loss", [&] { write_losses(json, {loss}); });
+  for (const model::Loss& loss : report.losses)
+    line("loss", [&] { write_losses(json, {loss}); });
   for (const model::Finding& finding : report.findings)
     line("finding", [&] { write_findings(json, {&finding, 1}); });
   return {};

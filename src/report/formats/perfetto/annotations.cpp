@@ -25,12 +25,16 @@ AnnotationValue payload(const model::Attributes& attributes) {
   }
 }
 
-void add_nvtx(const model::Session& session, std::uint32_t domain, std::uint32_t thread,
-              std::uint32_t index, std::vector<Annotation>& annotations) {
+void add_nvtx(const model::Session& session,
+              std::uint32_t domain,
+              std::uint32_t thread,
+              std::uint32_t index,
+              std::vector<Annotation>& annotations) {
   if (domain != 0 && domain < session.domains.size())
     annotations.push_back(
         {"domain", base::printable(session.strings.view(session.domains[domain].name))});
-  if (index >= session.attributes.size()) return;
+  if (index >= session.attributes.size())
+    return;
   const model::Attributes& attributes = session.attributes[index];
   if (attributes.category != 0) {
     const bool has_thread = thread < session.threads.size();
@@ -38,9 +42,11 @@ void add_nvtx(const model::Session& session, std::uint32_t domain, std::uint32_t
     std::string name = std::to_string(attributes.category);
     for (const model::Category& category : session.categories) {
       const bool is_in_scope = category.domain == domain && category.process == process;
-      if (!is_in_scope || category.id != attributes.category) continue;
+      if (!is_in_scope || category.id != attributes.category)
+        continue;
       const std::string_view text = session.strings.view(category.name);
-      if (!text.empty()) name = base::printable(text);
+      if (!text.empty())
+        name = base::printable(text);
     }
     annotations.push_back({"category", name});
   }
@@ -55,12 +61,14 @@ void add_shape(const model::KernelShape& shape, std::vector<Annotation>& annotat
     annotations.push_back({"grid", size_text(shape.grid)});
     annotations.push_back({"block", size_text(shape.block)});
   }
-  if (shape.cluster[0] != 0) annotations.push_back({"cluster", size_text(shape.cluster)});
+  if (shape.cluster[0] != 0)
+    annotations.push_back({"cluster", size_text(shape.cluster)});
   if (shape.registers_per_thread != 0)
     annotations.push_back({"registers_per_thread", std::uint64_t{shape.registers_per_thread}});
   const std::uint64_t shared_bytes =
       std::uint64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes;
-  if (shared_bytes != 0) annotations.push_back({"shared_bytes", shared_bytes});
+  if (shared_bytes != 0)
+    annotations.push_back({"shared_bytes", shared_bytes});
 }
 
 }  // namespace
@@ -70,27 +78,32 @@ std::string_view item_category(ItemKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-void annotate(const model::Session& session, const model::Mark& mark,
+void annotate(const model::Session& session,
+              const model::Mark& mark,
               std::vector<Annotation>& annotations) {
   annotations.clear();
   add_nvtx(session, mark.domain, mark.thread, mark.attributes, annotations);
 }
 
-void annotate(const model::Session& session, const TimelineItem& item,
+void annotate(const model::Session& session,
+              const TimelineItem& item,
               std::vector<Annotation>& annotations) {
   annotations.clear();
   switch (item.kind) {
     case ItemKind::kRange: {
       const model::Range& range = session.ranges[item.index];
       add_nvtx(session, range.domain, range.thread, range.attributes, annotations);
-      if (range.kind == model::RangeKind::kStartEnd) annotations.push_back({"start_end", true});
-      if (item.open) annotations.push_back({"never_closed", true});
+      if (range.kind == model::RangeKind::kStartEnd)
+        annotations.push_back({"start_end", true});
+      if (item.open)
+        annotations.push_back({"never_closed", true});
       break;
     }
     case ItemKind::kCall:
       annotations.push_back(
           {"correlation", std::uint64_t{session.launches[item.index].correlation}});
-      if (item.open) annotations.push_back({"end_unknown", true});
+      if (item.open)
+        annotations.push_back({"end_unknown", true});
       break;
     case ItemKind::kKernel: {
       const model::Kernel& kernel = session.kernels[item.index];
@@ -133,10 +146,12 @@ std::vector<std::int32_t> trace_pids(const model::Session& session) {
 
 std::string trace_process_name(const model::Session& session, const model::Process& process) {
   std::string name = base::printable(session.strings.view(process.name));
-  if (process.rank == model::kNone) return name;
+  if (process.rank == model::kNone)
+    return name;
   const std::string host = base::printable(session.strings.view(process.host));
   std::string title = "rank " + std::to_string(process.rank);
-  if (!host.empty()) title += " on " + host;
+  if (!host.empty())
+    title += " on " + host;
   return title + ": " + name;
 }
 

@@ -22,7 +22,8 @@ struct Annotation {
 [[nodiscard]] std::string_view item_category(ItemKind kind);
 /// Domain, category, payload and colour of a range or mark; shape of a kernel; bytes of a copy.
 /// Clears `out` first.
-void annotate(const model::Session& session, const TimelineItem& item,
+void annotate(const model::Session& session,
+              const TimelineItem& item,
               std::vector<Annotation>& out);
 void annotate(const model::Session& session, const model::Mark& mark, std::vector<Annotation>& out);
 

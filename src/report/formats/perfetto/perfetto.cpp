@@ -76,13 +76,18 @@ class PerfettoWriter {
 
   void write() {
     clock();
-    for (std::uint32_t i = 0; i < session_.processes.size(); ++i) process(i);
-    for (std::uint32_t i = 0; i < timeline_.lanes().size(); ++i) lane(i);
-    for (const model::Mark& mark : session_.marks) instant(mark);
+    for (std::uint32_t i = 0; i < session_.processes.size(); ++i)
+      process(i);
+    for (std::uint32_t i = 0; i < timeline_.lanes().size(); ++i)
+      lane(i);
+    for (const model::Mark& mark : session_.marks)
+      instant(mark);
     verdict();
     std::uint64_t id = kCounterTracks;
-    for (const SampleTrack& track : sample_tracks(report_, session_)) counter(track, id++);
-    for (const model::DeviceMemory& memory : report_.memory) memory_counters(memory, id);
+    for (const SampleTrack& track : sample_tracks(report_, session_))
+      counter(track, id++);
+    for (const model::DeviceMemory& memory : report_.memory)
+      memory_counters(memory, id);
     if (model::is_program(report_))
       for (std::uint32_t i = 0; i < report_.processes.size(); ++i)
         lifetime(report_.processes[i], kLifeTracks + i);
@@ -100,7 +105,8 @@ class PerfettoWriter {
       fill(message);
       message.add_uint32(10, kSequence);
     }
-    if (buffer_.size() >= kTraceBuffer) flush();
+    if (buffer_.size() >= kTraceBuffer)
+      flush();
   }
   template <class Fill>
   void track(std::uint64_t id, Fill fill) {
@@ -110,12 +116,15 @@ class PerfettoWriter {
       fill(track);
     });
   }
-  static void thread(pbf_writer& track, std::int32_t pid, std::uint32_t tid,
+  static void thread(pbf_writer& track,
+                     std::int32_t pid,
+                     std::uint32_t tid,
                      std::string_view name) {
     pbf_writer descriptor(track, 4);
     descriptor.add_int32(1, pid);
     descriptor.add_int32(2, static_cast<std::int32_t>(tid));
-    if (!name.empty()) descriptor.add_string(5, base::printable(name));
+    if (!name.empty())
+      descriptor.add_string(5, base::printable(name));
   }
   void flush() {
     sink_.write(buffer_);
@@ -177,7 +186,9 @@ class PerfettoWriter {
         const model::Thread& of_lane = session_.threads[lane.thread];
         const bool has_process = of_lane.process < pids_.size();
         track.add_uint64(5, kProcessTracks + of_lane.process);
-        return thread(track, has_process ? pids_[of_lane.process] : 0, of_lane.tid,
+        return thread(track,
+                      has_process ? pids_[of_lane.process] : 0,
+                      of_lane.tid,
                       session_.strings.view(of_lane.name));
       }
       std::string title = timeline_.title(lane);
@@ -193,7 +204,8 @@ class PerfettoWriter {
 
   void lane(std::uint32_t index) {
     const TimelineLane& lane = timeline_.lanes()[index];
-    for (std::uint32_t i = 0; i < lane.depths.size(); ++i) lane_track(index, i);
+    for (std::uint32_t i = 0; i < lane.depths.size(); ++i)
+      lane_track(index, i);
     std::vector<std::vector<std::int64_t>> open_ends(lane.depths.size());  // of each track
     const auto close_until = [&](std::uint32_t track, std::int64_t until_ns) {
       std::vector<std::int64_t>& ends = open_ends[track];
@@ -206,7 +218,8 @@ class PerfettoWriter {
       close_until(item.track, item.start_ns);
       const bool is_instant = item.kind == ItemKind::kCall && item.open;
       slice(item, is_instant ? kInstant : kBegin, track_id(index, item.track));
-      if (!is_instant) open_ends[item.track].push_back(item.end_ns);
+      if (!is_instant)
+        open_ends[item.track].push_back(item.end_ns);
     });
     for (std::uint32_t track = 0; track < open_ends.size(); ++track)
       close_until(track, std::numeric_limits<std::int64_t>::max());
@@ -214,14 +227,20 @@ class PerfettoWriter {
 
   /// A track with an instant for each verdict at the start of the recording.
   void verdict() {
-    if (report_.verdict.empty()) return;
+    if (report_.verdict.empty())
+      return;
     track(kVerdictTrack, [](pbf_writer& track) { track.add_string(2, "verdict"); });
     for (const model::Verdict& line : report_.verdict) {
       annotations_ = {{"kind", line.kind},
                       {"severity", std::string(model::weight_name(line.severity))}};
-      if (line.saves_ns) annotations_.push_back({"saves_ns", *line.saves_ns});
-      described(kInstant, session_.begin_ns, kVerdictTrack,
-                small_id(2, verdict_text(report_, line)), "verdict", [](pbf_writer&) {});
+      if (line.saves_ns)
+        annotations_.push_back({"saves_ns", *line.saves_ns});
+      described(kInstant,
+                session_.begin_ns,
+                kVerdictTrack,
+                small_id(2, verdict_text(report_, line)),
+                "verdict",
+                [](pbf_writer&) {});
     }
   }
 
@@ -241,8 +260,8 @@ class PerfettoWriter {
   }
 
   void count_at(std::uint64_t id, double at_ns, double value) {
-    event(kCounter, session_time(at_ns), id,
-          [&](pbf_writer& event) { event.add_double(44, value); });
+    event(
+        kCounter, session_time(at_ns), id, [&](pbf_writer& event) { event.add_double(44, value); });
   }
 
   /// Allocated bytes, and reserved bytes if they were recorded; `id` is the next free track.
@@ -251,12 +270,15 @@ class PerfettoWriter {
     const std::string gpu = "GPU " + std::to_string(memory.device) + " " + allocator;
     const std::uint64_t allocated = id++;
     counter_track(allocated, gpu + " allocated", "byte");
-    for (const auto& point : memory.points) count_at(allocated, point.at_ns, point.allocated_bytes);
-    if (!memory.peak_reserved_bytes) return;
+    for (const auto& point : memory.points)
+      count_at(allocated, point.at_ns, point.allocated_bytes);
+    if (!memory.peak_reserved_bytes)
+      return;
     const std::uint64_t reserved = id++;
     counter_track(reserved, gpu + " reserved", "byte");
     for (const model::MemoryPoint& point : memory.points)
-      if (point.reserved_bytes) count_at(reserved, point.at_ns, *point.reserved_bytes);
+      if (point.reserved_bytes)
+        count_at(reserved, point.at_ns, *point.reserved_bytes);
   }
 
   /// An entry of interned data: `fill` adds its fields.
@@ -302,12 +324,14 @@ class PerfettoWriter {
     std::vector<std::uint64_t> frame_ids;  // innermost first
     for (std::uint32_t i = index; i < cpu.stacks.size(); i = cpu.stacks[i].parent) {
       const std::uint32_t frame_index = cpu.stacks[i].frame;
-      if (!written_frames[frame_index]) frame(frame_index);
+      if (!written_frames[frame_index])
+        frame(frame_index);
       written_frames[frame_index] = true;
       frame_ids.push_back(std::uint64_t{frame_index} + 1);
     }
     entry(7, std::uint64_t{index} + 1, [&](pbf_writer& message) {
-      for (std::size_t i = frame_ids.size(); i-- > 0;) message.add_uint64(2, frame_ids[i]);
+      for (std::size_t i = frame_ids.size(); i-- > 0;)
+        message.add_uint64(2, frame_ids[i]);
     });
   }
 
@@ -333,7 +357,8 @@ class PerfettoWriter {
       pbf_writer perf_sample(message, 66);
       perf_sample.add_uint32(2, cpu.threads[sample.thread].pid);
       perf_sample.add_uint32(3, cpu.threads[sample.thread].tid);
-      if (sample.stack >= cpu.stacks.size()) return;
+      if (sample.stack >= cpu.stacks.size())
+        return;
       perf_sample.add_uint64(4, std::uint64_t{sample.stack} + 1);
       const model::CpuFrame& innermost = cpu.frames[cpu.stacks[sample.stack].frame];
       const bool is_kernel = session_.strings.view(innermost.module) == "[kernel]";
@@ -350,7 +375,9 @@ class PerfettoWriter {
       parent = track_id(lane, 0);
     } else {
       track(parent, [&](pbf_writer& track) {
-        thread(track, static_cast<std::int32_t>(cpu_thread.pid), cpu_thread.tid,
+        thread(track,
+               static_cast<std::int32_t>(cpu_thread.pid),
+               cpu_thread.tid,
                session_.strings.view(cpu_thread.name));
       });
     }
@@ -361,7 +388,8 @@ class PerfettoWriter {
   }
 
   static std::string wait_name(model::WaitKind kind) {
-    if (kind == model::WaitKind::kOther) return "waiting";
+    if (kind == model::WaitKind::kOther)
+      return "waiting";
     const std::string name(name_of(kind));
     return kind == model::WaitKind::kPreempted ? name : "waiting: " + name;
   }
@@ -370,7 +398,8 @@ class PerfettoWriter {
     const model::CpuProfile& cpu = session_.cpu;
     std::uint32_t thread = model::kNone;
     for (const model::CpuWait& wait : cpu.waits) {  // thread by thread
-      if (wait.thread != thread) wait_track(wait.thread);
+      if (wait.thread != thread)
+        wait_track(wait.thread);
       thread = wait.thread;
       annotations_.clear();
       if (wait.stack < cpu.stacks.size()) {
@@ -380,8 +409,12 @@ class PerfettoWriter {
         place.value =
             base::printable(frame_text(session_, cpu.frames[cpu.stacks[wait.stack].frame]));
       }
-      described(kBegin, wait.start_ns, kWaitTracks + thread, small_id(2, wait_name(wait.kind)),
-                "cpu_wait", [](pbf_writer&) {});
+      described(kBegin,
+                wait.start_ns,
+                kWaitTracks + thread,
+                small_id(2, wait_name(wait.kind)),
+                "cpu_wait",
+                [](pbf_writer&) {});
       event(kEnd, wait.end_ns, kWaitTracks + thread, [](pbf_writer&) {});
     }
   }
@@ -410,7 +443,8 @@ class PerfettoWriter {
   std::uint64_t small_id(std::uint32_t field, std::string_view text) {
     const auto [entry, is_new] =
         ids_.try_emplace({field, std::string(text)}, session_.strings.size() + ids_.size() + 1);
-    if (is_new) intern(field, entry->second, text);
+    if (is_new)
+      intern(field, entry->second, text);
     return entry->second;
   }
   std::uint64_t name_id(model::StringId id) {
@@ -426,7 +460,8 @@ class PerfettoWriter {
     const model::StringId string = timeline_.name_id(item);
     const std::uint64_t name = string != 0 ? name_id(string) : small_id(2, timeline_.name(item));
     described(type, item.start_ns, track, name, item_category(item.kind), [&](pbf_writer& event) {
-      if (item.launch == model::kNone) return;
+      if (item.launch == model::kNone)
+        return;
       constexpr std::uint32_t kFlow = 47, kTerminatingFlow = 48;
       const std::uint32_t field = item.kind == ItemKind::kCall ? kFlow : kTerminatingFlow;
       event.add_fixed64(field, std::uint64_t{item.launch} + 1);
@@ -435,7 +470,8 @@ class PerfettoWriter {
 
   void instant(const model::Mark& mark) {
     const std::uint32_t lane = timeline_.lane_of_thread(mark.thread);
-    if (lane == model::kNone) return;
+    if (lane == model::kNone)
+      return;
     annotate(session_, mark, annotations_);
     const std::uint64_t name = mark.name != 0 ? name_id(mark.name) : small_id(2, "(no name)");
     described(kInstant, mark.at_ns, track_id(lane, 0), name, "nvtx", [](pbf_writer&) {});
@@ -443,10 +479,15 @@ class PerfettoWriter {
 
   /// An event with a name, a category, annotations_, and the fields that `add_fields` adds.
   template <class AddFields>
-  void described(EventType type, std::int64_t at_ns, std::uint64_t track, std::uint64_t name,
-                 std::string_view category, AddFields add_fields) {
+  void described(EventType type,
+                 std::int64_t at_ns,
+                 std::uint64_t track,
+                 std::uint64_t name,
+                 std::string_view category,
+                 AddFields add_fields) {
     const std::uint64_t category_id = small_id(1, category);
-    for (const Annotation& annotation : annotations_) (void)small_id(3, annotation.key);
+    for (const Annotation& annotation : annotations_)
+      (void)small_id(3, annotation.key);
     event(type, at_ns, track, [&](pbf_writer& event) {
       event.add_uint64(10, name);
       event.add_uint64(3, category_id);
@@ -460,12 +501,14 @@ class PerfettoWriter {
   }
 
   static void add_value(pbf_writer& annotation, const AnnotationValue& value) {
-    if (const auto* flag = std::get_if<bool>(&value)) return annotation.add_bool(2, *flag);
+    if (const auto* flag = std::get_if<bool>(&value))
+      return annotation.add_bool(2, *flag);
     if (const auto* natural = std::get_if<std::uint64_t>(&value))
       return annotation.add_uint64(3, *natural);
     if (const auto* integer = std::get_if<std::int64_t>(&value))
       return annotation.add_int64(4, *integer);
-    if (const auto* real = std::get_if<double>(&value)) return annotation.add_double(5, *real);
+    if (const auto* real = std::get_if<double>(&value))
+      return annotation.add_double(5, *real);
     annotation.add_string(6, std::get<std::string>(value));
   }
 
@@ -484,11 +527,15 @@ class PerfettoWriter {
 
 }  // namespace
 
-base::Result<void> export_perfetto(const model::Report& report, const model::Session* session,
-                                   const Style&, Sink& sink) {
+base::Result<void> export_perfetto(const model::Report& report,
+                                   const model::Session* session,
+                                   const Style&,
+                                   Sink& sink) {
   if (session == nullptr || (Timeline(*session).lanes().empty() && !model::is_program(report)))
     return base::fail(
-        base::Code::kNothingCaptured, "the input holds no timeline", "--format perfetto",
+        base::Code::kNothingCaptured,
+        "the input holds no timeline",
+        "--format perfetto",
         "Report on a run of rangescope or nsys; ncu results and tables have no timestamps");
   PerfettoWriter(report, *session, sink).write();
   return {};

@@ -37,7 +37,8 @@ using HotLines = std::map<HotLine, HotSelf>;
 
 /// The absolute path `file` relative to `folder`; empty if it is not in there.
 std::filesystem::path in_folder_of(const std::string& folder, const std::filesystem::path& file) {
-  if (folder.empty() || !file.is_absolute()) return {};
+  if (folder.empty() || !file.is_absolute())
+    return {};
   auto inside = file.lexically_relative(folder);
   return inside.empty() || *inside.begin() == ".." ? std::filesystem::path() : inside;
 }
@@ -48,11 +49,14 @@ using HotLineOf = std::map<std::pair<std::string, std::string>, std::uint32_t>; 
 HotLineOf known_hot_lines(const model::Report& report) {
   HotLineOf hot_lines;
   const auto add = [&](const base::Held<model::CpuWork>& cpu) {
-    if (!cpu) return;
+    if (!cpu)
+      return;
     for (const model::CpuFunction& function : cpu->functions)
-      if (function.hot_line != 0) hot_lines[{function.name, function.file}] = function.hot_line;
+      if (function.hot_line != 0)
+        hot_lines[{function.name, function.file}] = function.hot_line;
   };
-  for (const model::Region& region : report.regions) add(region.cpu);
+  for (const model::Region& region : report.regions)
+    add(region.cpu);
   add(report.cpu_outside);
   return hot_lines;
 }
@@ -66,18 +70,23 @@ FunctionList listed_functions(const model::Report& report) {
   };
   const bool any = has_own(report.cpu_outside) ||
                    std::ranges::any_of(report.regions, has_own, &model::Region::cpu);
-  if (any) return &model::CpuWork::own_functions;
+  if (any)
+    return &model::CpuWork::own_functions;
   return &model::CpuWork::functions;
 }
 
 /// Calls `visit` with each function that has a source line and its entry in `lines`.
 template <class Visit>
-void visit_functions(const model::Report& report, const model::CpuWork& cpu,
-                     const HotLineOf& hot_line_of, HotLines& lines, Visit visit) {
+void visit_functions(const model::Report& report,
+                     const model::CpuWork& cpu,
+                     const HotLineOf& hot_line_of,
+                     HotLines& lines,
+                     Visit visit) {
   for (const model::CpuFunction& function : cpu.*listed_functions(report)) {
     const auto hot_line = hot_line_of.find({function.name, function.file});
     const std::uint32_t line = hot_line == hot_line_of.end() ? function.line : hot_line->second;
-    if (line == 0 || function.file.empty() || !(function.self_ns > 0)) continue;
+    if (line == 0 || function.file.empty() || !(function.self_ns > 0))
+      continue;
     const auto file = std::filesystem::path(function.file).lexically_normal();
     const auto relative = in_folder_of(report.run.cwd, file);
     // A relative name starts at the folder of the compilation: its library tells whether the code
@@ -99,7 +108,8 @@ HotLines hot_lines(const model::Report& report) {
   HotLines lines;
   std::vector<const model::Region*> regions;
   for (const model::Region& region : report.regions)
-    if (region.cpu && !region.process && !region.thread) regions.push_back(&region);
+    if (region.cpu && !region.process && !region.thread)
+      regions.push_back(&region);
 
   const auto keep_largest = [](HotSelf& hot, double ns) { hot.ns = std::max(hot.ns, ns); };
   for (const model::Region* region : regions)
@@ -107,11 +117,13 @@ HotLines hot_lines(const model::Report& report) {
   if (report.cpu_outside)
     visit_functions(report, *report.cpu_outside, hot_line_of, lines, keep_largest);
 
-  if (model::is_program(report)) return lines;  // its region says nothing
+  if (model::is_program(report))
+    return lines;  // its region says nothing
   for (const model::Region* region : regions) {
     visit_functions(report, *region->cpu, hot_line_of, lines, [&](HotSelf& hot, double ns) {
       const bool has_half = ns * 2 >= hot.ns;
-      if (!has_half || region->path.size() <= hot.depth) return;
+      if (!has_half || region->path.size() <= hot.depth)
+        return;
       hot.region = model::path_text(*region);
       hot.depth = region->path.size();
     });
@@ -122,7 +134,8 @@ HotLines hot_lines(const model::Report& report) {
 /// Escaped for a workflow command; in a property also ":" and ",".
 std::string workflow_text(const std::string& text, bool is_property) {
   std::string escaped = base::replace_all(base::printable(text), "%", "%25");
-  if (!is_property) return escaped;
+  if (!is_property)
+    return escaped;
   escaped = base::replace_all(escaped, ":", "%3A");
   return base::replace_all(escaped, ",", "%2C");
 }
@@ -134,36 +147,45 @@ std::string hot_text(const std::string& name, const HotSelf& hot, bool is_own, d
     text += "with the libraries that it calls";
   else
     text += "in its own code";
-  if (run_ns > 0) text += ", " + base::format_share(hot.ns / run_ns) + " of the run";
-  if (!hot.region.empty()) text += ", most in " + hot.region;
+  if (run_ns > 0)
+    text += ", " + base::format_share(hot.ns / run_ns) + " of the run";
+  if (!hot.region.empty())
+    text += ", most in " + hot.region;
   return text;
 }
 
 std::string github_line(const std::string& file, std::uint32_t line, const std::string& text) {
-  return fmt::format("::warning file={},line={},title=rangescope::{}\n", workflow_text(file, true),
-                     line, workflow_text(text, false));
+  return fmt::format("::warning file={},line={},title=rangescope::{}\n",
+                     workflow_text(file, true),
+                     line,
+                     workflow_text(text, false));
 }
 
 std::string compiler_line(const std::string& file, std::uint32_t line, const std::string& text) {
   return fmt::format("{}:{}:1: warning: {}\n", base::printable(file), line, base::printable(text));
 }
 
-base::Result<void> export_hot_lines(const model::Report& report, const Style& style, Sink& sink,
+base::Result<void> export_hot_lines(const model::Report& report,
+                                    const Style& style,
+                                    Sink& sink,
                                     decltype(github_line) format_line) {
   constexpr std::size_t kDefaultLines = 10;
   const HotLines lines = hot_lines(report);
   if (lines.empty())
     return base::fail(
-        base::Code::kNothingCaptured, "the input holds no functions with source lines", {},
+        base::Code::kNothingCaptured,
+        "the input holds no functions with source lines",
+        {},
         "Record with rangescope profile --cpu; native code needs debug information (-g)");
   const bool has_own_files =
       std::ranges::any_of(lines, [](const auto& line) { return line.second.in_folder; });
   const bool is_own = listed_functions(report) == &model::CpuWork::own_functions;
   std::vector<const HotLines::value_type*> order;
   for (const auto& line : lines)
-    if (line.second.in_folder || !has_own_files) order.push_back(&line);
-  std::ranges::stable_sort(order, std::ranges::greater(),
-                           [](const auto* line) { return line->second.ns; });
+    if (line.second.in_folder || !has_own_files)
+      order.push_back(&line);
+  std::ranges::stable_sort(
+      order, std::ranges::greater(), [](const auto* line) { return line->second.ns; });
   order.resize(std::min(order.size(), style.top != 0 ? style.top : kDefaultLines));
   for (const auto* entry : order) {
     const auto& [file, line, name] = entry->first;
@@ -175,13 +197,17 @@ base::Result<void> export_hot_lines(const model::Report& report, const Style& st
 
 }  // namespace
 
-base::Result<void> export_annotations(const model::Report& report, const model::Session*,
-                                      const Style& style, Sink& sink) {
+base::Result<void> export_annotations(const model::Report& report,
+                                      const model::Session*,
+                                      const Style& style,
+                                      Sink& sink) {
   return export_hot_lines(report, style, sink, github_line);
 }
 
-base::Result<void> export_problems(const model::Report& report, const model::Session*,
-                                   const Style& style, Sink& sink) {
+base::Result<void> export_problems(const model::Report& report,
+                                   const model::Session*,
+                                   const Style& style,
+                                   Sink& sink) {
   return export_hot_lines(report, style, sink, compiler_line);
 }
 

@@ -28,7 +28,8 @@ class ProfileTexts {
   [[nodiscard]] std::int64_t id(std::string_view text) {
     const auto [entry, is_new] =
         ids_.try_emplace(std::string(text), static_cast<std::int64_t>(all_.size()));
-    if (is_new) all_.push_back(entry->first);
+    if (is_new)
+      all_.push_back(entry->first);
     return entry->second;
   }
   [[nodiscard]] const std::vector<std::string>& all() const { return all_; }
@@ -40,7 +41,8 @@ class ProfileTexts {
 
 std::string pprof_bytes(const model::Report& report, const Profile& profile) {
   std::string data;
-  if (profile.kinds.empty()) return data;
+  if (profile.kinds.empty())
+    return data;
   pbf_writer out(data);
   ProfileTexts texts;
   const auto text = [&](std::string_view string) { return texts.id(string); };
@@ -53,7 +55,8 @@ std::string pprof_bytes(const model::Report& report, const Profile& profile) {
     pbf_writer sample(out, 2);
     sample.add_packed_uint64(1, stack.rbegin(), stack.rend());
     std::vector<std::int64_t> numbers;
-    for (const ProfileKind kind : profile.kinds) numbers.push_back(std::llround(values.at(kind)));
+    for (const ProfileKind kind : profile.kinds)
+      numbers.push_back(std::llround(values.at(kind)));
     sample.add_packed_int64(2, numbers.begin(), numbers.end());
   }
   for (const auto& [frame, id] : profile.frames) {
@@ -72,22 +75,27 @@ std::string pprof_bytes(const model::Report& report, const Profile& profile) {
   }
   out.add_int64(9, report.run.start_unix_ns);
   out.add_int64(10, static_cast<std::int64_t>(report.run.duration_ns));
-  for (const std::string& comment : profile.comments) out.add_int64(13, text(comment));
+  for (const std::string& comment : profile.comments)
+    out.add_int64(13, text(comment));
   out.add_int64(14, text(kProfileTypes.at(profile.kinds.front()).first));
-  for (const std::string& string : texts.all()) out.add_string(6, string);
+  for (const std::string& string : texts.all())
+    out.add_string(6, string);
   return data;
 }
 
 }  // namespace
 
-base::Result<void> export_pprof(const model::Report& report, const model::Session* session,
-                                const Style&, Sink& sink) {
+base::Result<void> export_pprof(const model::Report& report,
+                                const model::Session* session,
+                                const Style&,
+                                Sink& sink) {
   const std::string data = pprof_bytes(report, make_profile(report, session));
-  if (data.empty()) return base::fail(base::Code::kNothingCaptured, "the input holds no times", {});
+  if (data.empty())
+    return base::fail(base::Code::kNothingCaptured, "the input holds no times", {});
   z_stream stream{};
   constexpr int kGzip = 16 + MAX_WBITS, kMemory = 8;
-  if (::deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzip, kMemory,
-                     Z_DEFAULT_STRATEGY) != Z_OK)
+  if (::deflateInit2(
+          &stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK)
     return base::fail(base::Code::kInternal, "zlib does not start", {});
   std::string packed(::deflateBound(&stream, data.size()), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
@@ -97,7 +105,8 @@ base::Result<void> export_pprof(const model::Report& report, const model::Sessio
   const int status = ::deflate(&stream, Z_FINISH);
   packed.resize(stream.total_out);
   ::deflateEnd(&stream);
-  if (status != Z_STREAM_END) return base::fail(base::Code::kInternal, "zlib does not end", {});
+  if (status != Z_STREAM_END)
+    return base::fail(base::Code::kInternal, "zlib does not end", {});
   sink.write(packed);
   return {};
 }

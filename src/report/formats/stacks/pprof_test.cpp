@@ -11,7 +11,9 @@
 namespace rangescope::report {
 namespace pprof_test {
 
-model::Region region(std::uint32_t id, std::uint32_t parent, std::vector<std::string> path,
+model::Region region(std::uint32_t id,
+                     std::uint32_t parent,
+                     std::vector<std::string> path,
                      double own_ns) {
   model::Region one;
   one.id = id;

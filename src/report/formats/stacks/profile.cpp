@@ -19,9 +19,11 @@ using ProfileStack = std::vector<ProfileFrame>;  ///< the outermost first
 /// Millijoules.
 std::optional<double> energy_of(const Region& region) {
   const auto found = region.metrics.find("energy");
-  if (found == region.metrics.end()) return {};
+  if (found == region.metrics.end())
+    return {};
   const model::Metric& energy = found->second;
-  if (!energy.absent.empty()) return {};
+  if (!energy.absent.empty())
+    return {};
   const double instances = energy.of_all ? 1 : static_cast<double>(region.occurrences);
   return energy.value * 1e3 * instances;
 }
@@ -33,13 +35,15 @@ class ProfileWalk {
   Profile walk(const model::Session* session) {
     regions();
     outside();
-    if (session != nullptr && session->cpu.interval_ns > 0) functions(*session);
+    if (session != nullptr && session->cpu.interval_ns > 0)
+      functions(*session);
     return std::move(profile_);
   }
 
  private:
   void add(const ProfileStack& stack, ProfileKind kind, double value) {
-    if (!(value >= 0.5)) return;
+    if (!(value >= 0.5))
+      return;
     if (std::find(profile_.kinds.begin(), profile_.kinds.end(), kind) == profile_.kinds.end()) {
       profile_.kinds.push_back(kind);
       std::sort(profile_.kinds.begin(), profile_.kinds.end());
@@ -52,10 +56,12 @@ class ProfileWalk {
 
   static ProfileStack range_frames(const std::vector<std::string>& path) {
     ProfileStack stack;
-    for (const std::string& name : path) stack.emplace_back(base::printable(name), "NVTX");
+    for (const std::string& name : path)
+      stack.emplace_back(base::printable(name), "NVTX");
     return stack;
   }
-  static ProfileStack with_frame(ProfileStack stack, const std::string& name,
+  static ProfileStack with_frame(ProfileStack stack,
+                                 const std::string& name,
                                  const std::string& file) {
     stack.emplace_back(base::printable(name), base::printable(file));
     return stack;
@@ -69,16 +75,19 @@ class ProfileWalk {
       if (!region.process && !region.thread)
         wall_ns_of[{region.domain, region.kind}] += region.wall.exclusive_ns;
     }
-    if (wall_ns_of.empty()) return {};
+    if (wall_ns_of.empty())
+      return {};
     const Tree chosen =
         std::ranges::max_element(wall_ns_of, std::ranges::less(), [](const auto& tree) {
           return tree.second;
         })->first;
     for (const auto& [tree, wall_ns] : wall_ns_of) {
-      if (tree == chosen) continue;
+      if (tree == chosen)
+        continue;
       const auto& [domain, kind] = tree;
       std::string name = "the default domain";
-      if (!domain.empty()) name = "domain " + base::printable(domain);
+      if (!domain.empty())
+        name = "domain " + base::printable(domain);
       profile_.comments.push_back("left out, since they overlap: " + std::string(kind_name(kind)) +
                                   " ranges of " + name);
     }
@@ -90,12 +99,15 @@ class ProfileWalk {
     std::vector<const Region*> regions;
     std::map<std::uint32_t, std::vector<const Region*>> children_of;
     for (const Region& region : report_.regions) {
-      if (region.process || region.thread) continue;
-      if (Tree{region.domain, region.kind} != tree) continue;
+      if (region.process || region.thread)
+        continue;
+      if (Tree{region.domain, region.kind} != tree)
+        continue;
       regions.push_back(&region);
       children_of[region.parent].push_back(&region);
     }
-    for (const Region* region : regions) self_values(*region, children_of[region->id]);
+    for (const Region* region : regions)
+      self_values(*region, children_of[region->id]);
     other_gpu_work(children_of[model::kNone]);
   }
 
@@ -105,42 +117,53 @@ class ProfileWalk {
     add(stack, kWall, region.wall.exclusive_ns);
     if (const auto energy = energy_of(region)) {
       double self_energy = *energy;
-      for (const Region* child : children) self_energy -= energy_of(*child).value_or(0);
+      for (const Region* child : children)
+        self_energy -= energy_of(*child).value_or(0);
       add(stack, kEnergy, self_energy);
     }
-    if (!region.gpu) return;
+    if (!region.gpu)
+      return;
     double self_bytes = region.gpu->copy_bytes;
-    for (const Region* child : children) self_bytes -= child->gpu ? child->gpu->copy_bytes : 0;
+    for (const Region* child : children)
+      self_bytes -= child->gpu ? child->gpu->copy_bytes : 0;
     add(stack, kCopied, self_bytes);
     kernels(region, children, stack);
   }
 
-  void kernels(const Region& region, const std::vector<const Region*>& children,
+  void kernels(const Region& region,
+               const std::vector<const Region*>& children,
                const ProfileStack& stack) {
     std::map<std::string, double> self_ns_of;  // by name
     bool are_all_listed = true;
     const auto add_kernels = [&](const GpuWork& work, double sign) {
       for (const model::KernelRow& row : work.top_kernels)
         self_ns_of[row.name] += sign * row.total_ns;
-      if (std::ssize(work.top_kernels) != work.distinct_kernels) are_all_listed = false;
+      if (std::ssize(work.top_kernels) != work.distinct_kernels)
+        are_all_listed = false;
     };
     add_kernels(*region.gpu, 1);
     for (const Region* child : children)
-      if (child->gpu) add_kernels(*child->gpu, -1);
+      if (child->gpu)
+        add_kernels(*child->gpu, -1);
     double sum_ns = 0;
-    for (const auto& [name, ns] : self_ns_of) sum_ns += std::max(ns, 0.0);
+    for (const auto& [name, ns] : self_ns_of)
+      sum_ns += std::max(ns, 0.0);
     const bool differs = std::abs(sum_ns - region.gpu->exclusive_kernel_ns) > 1;
-    if (!are_all_listed || differs) self_ns_of = {{"(kernels)", region.gpu->exclusive_kernel_ns}};
-    for (const auto& [name, ns] : self_ns_of) add(with_frame(stack, name, "GPU"), kGpu, ns);
+    if (!are_all_listed || differs)
+      self_ns_of = {{"(kernels)", region.gpu->exclusive_kernel_ns}};
+    for (const auto& [name, ns] : self_ns_of)
+      add(with_frame(stack, name, "GPU"), kGpu, ns);
   }
 
   /// GPU work outside ranges, and in ranges of other trees.
   void other_gpu_work(const std::vector<const Region*>& roots) {
-    if (!report_.total) return;
+    if (!report_.total)
+      return;
     double others_ns = report_.total->kernel_ns;
     double others_bytes = report_.total->copy_bytes;
     for (const Region* root : roots) {
-      if (!root->gpu) continue;
+      if (!root->gpu)
+        continue;
       others_ns -= root->gpu->kernel_ns;
       others_bytes -= root->gpu->copy_bytes;
     }

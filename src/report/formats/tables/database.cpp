@@ -44,7 +44,8 @@ class SqliteStore final : public Store {
     std::vector<std::string> declarations, parameters;
     for (const TableColumn& column : columns) {
       std::string declaration = column.name + kTypes[column.type];
-      if (declarations.empty() && column.name == "id") declaration += " primary key";
+      if (declarations.empty() && column.name == "id")
+        declaration += " primary key";
       declarations.push_back(std::move(declaration));
       parameters.emplace_back("?");
     }
@@ -60,9 +61,11 @@ class SqliteStore final : public Store {
 };
 
 bool is_own_export(std::string_view head) {
-  if (head.size() < 72 || !base::is_sqlite(head)) return false;
+  if (head.size() < 72 || !base::is_sqlite(head))
+    return false;
   std::uint32_t id = 0;  // big-endian, at 68
-  for (std::size_t i = 68; i < 72; ++i) id = id << 8 | static_cast<unsigned char>(head[i]);
+  for (std::size_t i = 68; i < 72; ++i)
+    id = id << 8 | static_cast<unsigned char>(head[i]);
   return id == kApplicationId;
 }
 
@@ -71,7 +74,8 @@ nlohmann::ordered_json json_row(Source& statement) {
   nlohmann::ordered_json object;
   for (int i = 0; i < statement.columns(); ++i) {
     auto& value = object[std::string(statement.column_name(i))];
-    if (statement.is_null(i)) continue;
+    if (statement.is_null(i))
+      continue;
     if (!statement.is_number(i))
       value = base::printable(statement.text(i));
     else if (const auto integer = base::to_int(statement.text(i)))
@@ -86,7 +90,8 @@ template <class Source>
 base::Result<void> print_json(Source& statement, Sink& sink) {
   for (;;) {
     const auto has_row = TRY(statement.step());
-    if (!has_row) return {};
+    if (!has_row)
+      return {};
     sink.write(base::printable_json(json_row(statement).dump()) + '\n');
   }
 }
@@ -99,7 +104,8 @@ base::Result<void> print_csv(Source& statement, Sink& sink) {
   csv_row(sink, fields);
   for (;;) {
     const auto has_row = TRY(statement.step());
-    if (!has_row) return {};
+    if (!has_row)
+      return {};
     for (int i = 0; i < statement.columns(); ++i)
       fields[static_cast<std::size_t>(i)] = csv_field(statement.text(i));
     csv_row(sink, fields);
@@ -114,7 +120,8 @@ base::Result<void> print_table(Source& statement, Sink& sink, std::size_t width)
   base::Table table(columns);
   for (;;) {
     const auto has_row = TRY(statement.step());
-    if (!has_row) break;
+    if (!has_row)
+      break;
     std::vector<base::Table::Cell> cells;
     for (int i = 0; i < statement.columns(); ++i)
       cells.push_back({base::printable(statement.text(i)), base::Tone::kPlain});
@@ -126,14 +133,17 @@ base::Result<void> print_table(Source& statement, Sink& sink, std::size_t width)
 
 template <class Source>
 base::Result<void> print(Source& statement, RowFormat format, Sink& sink, std::size_t width) {
-  if (format == RowFormat::kTable) return print_table(statement, sink, width);
-  if (format == RowFormat::kCsv) return print_csv(statement, sink);
+  if (format == RowFormat::kTable)
+    return print_table(statement, sink, width);
+  if (format == RowFormat::kCsv)
+    return print_csv(statement, sink);
   return print_json(statement, sink);
 }
 
 }  // namespace
 
-base::Result<void> write_database(const Input& input, base::Database& database,
+base::Result<void> write_database(const Input& input,
+                                  base::Database& database,
                                   const std::function<bool(std::string_view table)>& wanted) {
   TRY(database.execute(fmt::format("pragma application_id={}", kApplicationId)));
   TRY(database.execute("begin"));
@@ -147,28 +157,36 @@ base::Result<void> write_file(const Input& input, const std::filesystem::path& t
   {
     auto database = TRY(base::Database::create(file.temporary()));
     auto written = write_database(input, database, [](std::string_view) { return true; });
-    if (!written) return written;
+    if (!written)
+      return written;
   }
   return file.commit();
 }
 
 std::optional<std::string> exported_run(const std::filesystem::path& file) {
   const auto head = base::read_head(file, 256);
-  if (!head || !is_own_export(*head)) return std::nullopt;
+  if (!head || !is_own_export(*head))
+    return std::nullopt;
   auto database = base::Database::open_readonly(file);
-  if (!database) return "";
+  if (!database)
+    return "";
   auto statement = database->prepare("select value from run where key = 'id'");
-  if (!statement) return "";
+  if (!statement)
+    return "";
   const auto row = statement->step();
   return row && *row ? std::string(statement->text(0)) : "";
 }
 
-base::Result<void> print_rows(base::Statement& statement, RowFormat format, Sink& sink,
+base::Result<void> print_rows(base::Statement& statement,
+                              RowFormat format,
+                              Sink& sink,
                               std::size_t width) {
   return print(statement, format, sink, width);
 }
 
-base::Result<void> print_rows(base::DuckRows& rows, RowFormat format, Sink& sink,
+base::Result<void> print_rows(base::DuckRows& rows,
+                              RowFormat format,
+                              Sink& sink,
                               std::size_t width) {
   return print(rows, format, sink, width);
 }

@@ -20,7 +20,8 @@ namespace rangescope::report::tables {
 
 /// Creates and fills the tables, as write_tables().
 [[nodiscard]] base::Result<void> write_database(
-    const Input& input, base::Database& database,
+    const Input& input,
+    base::Database& database,
     const std::function<bool(std::string_view table)>& wanted);
 
 /// All of them, in a new file that takes the name when it is whole.
@@ -36,9 +37,13 @@ inline constexpr std::pair<std::string_view, RowFormat> kRowFormats[] = {
     {"table", RowFormat::kTable}, {"csv", RowFormat::kCsv}, {"jsonl", RowFormat::kJsonLines}};
 
 /// All rows of a statement; a table has `width` columns at most, 0 for no limit.
-[[nodiscard]] base::Result<void> print_rows(base::Statement& statement, RowFormat format,
-                                            Sink& sink, std::size_t width);
-[[nodiscard]] base::Result<void> print_rows(base::DuckRows& rows, RowFormat format, Sink& sink,
+[[nodiscard]] base::Result<void> print_rows(base::Statement& statement,
+                                            RowFormat format,
+                                            Sink& sink,
+                                            std::size_t width);
+[[nodiscard]] base::Result<void> print_rows(base::DuckRows& rows,
+                                            RowFormat format,
+                                            Sink& sink,
                                             std::size_t width);
 
 }  // namespace rangescope::report::tables

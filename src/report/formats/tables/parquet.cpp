@@ -100,7 +100,9 @@ class MemoryStore final : public Store {
 /// A table of DuckDB that becomes a file.
 class Copied final : public Appended {
  public:
-  Copied(base::DuckAppender appender, const base::Duck& duck, std::string name,
+  Copied(base::DuckAppender appender,
+         const base::Duck& duck,
+         std::string name,
          const std::string& file)
       : Appended(std::move(appender), nullptr), duck_(duck), name_(std::move(name)), file_(file) {}
   base::Result<void> finish() override {
@@ -123,7 +125,8 @@ class ParquetStore final : public Store {
   ParquetStore(const base::Duck& duck, const Partition& partition, fs::path folder)
       : duck_(duck), folder_(std::move(folder)) {
     std::string rank(kNullPartition);
-    if (partition.rank) rank = std::to_string(*partition.rank);
+    if (partition.rank)
+      rank = std::to_string(*partition.rank);
     partition_path_ = fs::path("job=" + hive_escape(partition.job)) / ("rank=" + rank);
   }
   base::Result<std::unique_ptr<Rows>> begin(std::string_view table,
@@ -133,8 +136,8 @@ class ParquetStore final : public Store {
     std::error_code error;
     fs::create_directories(folder, error);
     if (error)
-      return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(),
-                        folder.string());
+      return base::fail(
+          base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
     auto file = TRY(base::Replacement::begin(folder / (name + ".parquet")));
     files_.push_back(std::move(file));
     TRY(duck_.execute("create table " + name + " (" + declarations(columns) + ")"));
@@ -142,7 +145,8 @@ class ParquetStore final : public Store {
     return std::make_unique<Copied>(std::move(appender), duck_, name, files_.back().temporary());
   }
   base::Result<void> commit() {
-    for (base::Replacement& file : files_) TRY(file.commit());
+    for (base::Replacement& file : files_)
+      TRY(file.commit());
     return {};
   }
 
@@ -168,11 +172,13 @@ std::vector<fs::path> partitions_in(const fs::path& folder, std::string_view pre
 std::vector<fs::path> files_of(const fs::path& folder, const std::string& table) {
   std::vector<fs::path> files;
   std::error_code error;
-  if (fs::symlink_status(folder / table, error).type() != fs::file_type::directory) return files;
+  if (fs::symlink_status(folder / table, error).type() != fs::file_type::directory)
+    return files;
   for (const fs::path& job : partitions_in(folder / table, "job=")) {
     for (const fs::path& rank : partitions_in(job, "rank=")) {
       const fs::path file = rank / (table + ".parquet");
-      if (fs::symlink_status(file, error).type() == fs::file_type::regular) files.push_back(file);
+      if (fs::symlink_status(file, error).type() == fs::file_type::regular)
+        files.push_back(file);
     }
   }
   return files;
@@ -192,27 +198,35 @@ base::Result<void> check_parquet_folder(const fs::path& folder) {
     const fs::path parent = fs::absolute(folder, error).lexically_normal().parent_path();
     // "new/" ends in an empty name.
     const fs::path existing = folder.has_filename() ? parent : parent.parent_path();
-    if (fs::is_directory(existing, error)) return {};
-    return base::fail(base::Code::kIo, "cannot make the folder: its parent does not exist",
+    if (fs::is_directory(existing, error))
+      return {};
+    return base::fail(base::Code::kIo,
+                      "cannot make the folder: its parent does not exist",
                       folder.string(),
                       "Make that first: mkdir -p " + base::shell_quote(existing.string()));
   }
   if (!fs::is_directory(status))
-    return base::fail(base::Code::kUsage, "Parquet goes into a folder, and this is not one",
-                      folder.string(), "Name a new folder");
-  if (is_parquet_folder(folder) || fs::is_empty(folder, error)) return {};
+    return base::fail(base::Code::kUsage,
+                      "Parquet goes into a folder, and this is not one",
+                      folder.string(),
+                      "Name a new folder");
+  if (is_parquet_folder(folder) || fs::is_empty(folder, error))
+    return {};
   return base::fail(base::Code::kUsage,
-                    "the folder is not empty, and holds no export of rangescope", folder.string(),
+                    "the folder is not empty, and holds no export of rangescope",
+                    folder.string(),
                     "Name a new folder, or one that an export has written");
 }
 
-base::Result<void> write_parquet(const Input& input, const Partition& partition,
-                                 const base::Duck& duck, const fs::path& folder) {
+base::Result<void> write_parquet(const Input& input,
+                                 const Partition& partition,
+                                 const base::Duck& duck,
+                                 const fs::path& folder) {
   std::error_code error;
   fs::create_directory(folder, error);
   if (error)
-    return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(),
-                      folder.string());
+    return base::fail(
+        base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
   if (!is_parquet_folder(folder))
     TRY(base::write_file(folder / kMarker, "{ \"schema\": \"" + std::string(kSchema) + "\" }\n"));
   ParquetStore store(duck, partition, folder);
@@ -226,7 +240,8 @@ base::Result<void> open_parquet(const base::Duck& duck, const fs::path& folder) 
   std::vector<fs::path> readable;
   for (const std::string& table : table_names()) {
     const auto files = files_of(canonical, table);
-    if (files.empty()) continue;
+    if (files.empty())
+      continue;
     std::vector<std::string> patterns;
     for (const fs::path& file : files)
       patterns.push_back(base::sql_quote(base::sql_glob_escape(file.string())));
@@ -237,22 +252,27 @@ base::Result<void> open_parquet(const base::Duck& duck, const fs::path& folder) 
         "hive_types = {'job': varchar, 'rank': bigint})");
     if (!view)
       return base::fail(base::Code::kBadData,
-                        "table " + table + " cannot be read: " + view.error().what, folder.string(),
+                        "table " + table + " cannot be read: " + view.error().what,
+                        folder.string(),
                         "Export it again");
     for (const fs::path& file : files) {  // DuckDB also opens the pattern itself
       readable.push_back(file);
       const std::string pattern = base::sql_glob_escape(file.string());
-      if (pattern != file) readable.emplace_back(pattern);
+      if (pattern != file)
+        readable.emplace_back(pattern);
     }
   }
   if (readable.empty())
     return base::fail(
-        base::Code::kNoInput, "the folder holds no table", folder.string(),
+        base::Code::kNoInput,
+        "the folder holds no table",
+        folder.string(),
         "Export one: rangescope export RUN -f parquet -o " + base::shell_quote(folder.string()));
   return duck.lock(readable);
 }
 
-base::Result<void> write_duck(const Input& input, const Partition& partition,
+base::Result<void> write_duck(const Input& input,
+                              const Partition& partition,
                               const base::Duck& duck,
                               const std::function<bool(std::string_view table)>& wanted) {
   MemoryStore store(duck, partition);

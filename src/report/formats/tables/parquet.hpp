@@ -35,7 +35,8 @@ struct Partition {
 [[nodiscard]] base::Result<void> check_parquet_folder(const std::filesystem::path& folder);
 /// Writes all tables of one rank; files of the same partition are replaced at the end. kIo,
 /// kPermission.
-[[nodiscard]] base::Result<void> write_parquet(const Input& input, const Partition& partition,
+[[nodiscard]] base::Result<void> write_parquet(const Input& input,
+                                               const Partition& partition,
                                                const base::Duck& duck,
                                                const std::filesystem::path& folder);
 
@@ -47,7 +48,9 @@ struct Partition {
 
 /// Writes the same tables into the database. Called for each partition, then Duck::lock().
 [[nodiscard]] base::Result<void> write_duck(
-    const Input& input, const Partition& partition, const base::Duck& duck,
+    const Input& input,
+    const Partition& partition,
+    const base::Duck& duck,
     const std::function<bool(std::string_view table)>& wanted);
 
 }  // namespace rangescope::report::tables

@@ -62,8 +62,10 @@ std::vector<TableColumn> columns_of(std::string_view declarations) {
     TableColumn& column = columns.emplace_back();
     column.name = trimmed.substr(0, space);
     column.type = TableColumn::kText;
-    if (type == "integer") column.type = TableColumn::kInteger;
-    if (type == "real") column.type = TableColumn::kReal;
+    if (type == "integer")
+      column.type = TableColumn::kInteger;
+    if (type == "real")
+      column.type = TableColumn::kReal;
   }
   return columns;
 }
@@ -92,11 +94,13 @@ class Writer {
     if (clock.anchor_unix_ns != 0)
       facts.emplace_back("utc_ns", std::to_string(clock.anchor_unix_ns - clock.anchor_ns));
     const double offset = report_.ranks.size() == 1 ? report_.ranks.front().clock_offset_ns : 0;
-    if (offset != 0) facts.emplace_back("clock_offset_ns", fmt::format("{:.0f}", offset));
+    if (offset != 0)
+      facts.emplace_back("clock_offset_ns", fmt::format("{:.0f}", offset));
     facts.emplace_back("sources", base::join(report_.run.sources, "; "));
     std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
-    return fill("run", "key text, value text", facts,
-                [](Put& put, std::size_t, const auto& fact) { put(fact.first, fact.second); });
+    return fill("run", "key text, value text", facts, [](Put& put, std::size_t, const auto& fact) {
+      put(fact.first, fact.second);
+    });
   }
 
   base::Result<void> regions() {
@@ -108,11 +112,18 @@ class Writer {
       const char* type = measure.unit == model::Unit::kCount ? " integer" : " real";
       columns += ", " + column_of(measure.tag) + type;
     }
-    return fill("regions", columns, report_.regions,
+    return fill("regions",
+                columns,
+                report_.regions,
                 [&](Put& put, std::size_t, const model::Region& region) {
-                  put(region.id, indexed(region.parent), base::join(region.path, " > "),
-                      region.path.empty() ? std::string{} : region.path.back(), region.domain,
-                      kind_of(region.kind), region.depth, pid_of(report_, region.process),
+                  put(region.id,
+                      indexed(region.parent),
+                      base::join(region.path, " > "),
+                      region.path.empty() ? std::string{} : region.path.back(),
+                      region.domain,
+                      kind_of(region.kind),
+                      region.depth,
+                      pid_of(report_, region.process),
                       region.thread);
                   for (const model::Measure& measure : model::measures()) {
                     const auto value = measure.get(region);
@@ -127,12 +138,14 @@ class Writer {
   base::Result<void> region_kernels() {
     std::vector<std::pair<std::uint32_t, const model::KernelRow*>> rows;
     for (const model::Region& region : report_.regions) {
-      if (!region.gpu) continue;
+      if (!region.gpu)
+        continue;
       for (const model::KernelRow& kernel : region.gpu->top_kernels)
         rows.emplace_back(region.id, &kernel);
     }
     return fill("region_kernels",
-                "region integer, name text, calls integer, total_ns real, share real", rows,
+                "region integer, name text, calls integer, total_ns real, share real",
+                rows,
                 [](Put& put, std::size_t, const auto& row) {
                   const auto& [region, kernel] = row;
                   put(region, kernel->name, kernel->calls, kernel->total_ns, kernel->share);
@@ -147,10 +160,11 @@ class Writer {
       const model::Metric* metric;
     };
     std::vector<Row> rows;
-    const auto add = [&](const model::Region* region, const model::KernelMetrics* kernel,
-                         const auto& metrics) {
-      for (const auto& [name, metric] : metrics) rows.push_back({region, kernel, &name, &metric});
-    };
+    const auto add =
+        [&](const model::Region* region, const model::KernelMetrics* kernel, const auto& metrics) {
+          for (const auto& [name, metric] : metrics)
+            rows.push_back({region, kernel, &name, &metric});
+        };
     for (const model::Region& region : report_.regions) {
       add(&region, nullptr, region.metrics);
       for (const model::KernelMetrics& kernel : region.kernels)
@@ -163,11 +177,13 @@ class Writer {
         "region integer, kernel text, ordinal integer, name text, value real, min real, max real, "
         "unit text, "
         "rounds integer, source text, absent text",
-        rows, [](Put& put, std::size_t, const Row& row) {
+        rows,
+        [](Put& put, std::size_t, const Row& row) {
           const model::Metric& metric = *row.metric;
           put(field_of(row.region, &model::Region::id),
               field_of(row.kernel, &model::KernelMetrics::name),
-              field_of(row.kernel, &model::KernelMetrics::ordinal), *row.name);
+              field_of(row.kernel, &model::KernelMetrics::ordinal),
+              *row.name);
           const bool has_value = metric.absent.empty();
           const auto value = [&](double number) {
             return has_value ? std::optional(number) : std::nullopt;
@@ -185,7 +201,12 @@ class Writer {
         "exclusive_gpu_ns real",
         report_.operators_by_shape.empty() ? report_.operators : report_.operators_by_shape,
         [](Put& put, std::size_t, const model::OperatorRow& row) {
-          put(row.name, row.shapes, row.calls, row.cpu_ns, row.exclusive_cpu_ns, row.gpu_ns,
+          put(row.name,
+              row.shapes,
+              row.calls,
+              row.cpu_ns,
+              row.exclusive_cpu_ns,
+              row.gpu_ns,
               row.exclusive_gpu_ns);
         });
   }
@@ -194,10 +215,19 @@ class Writer {
     return fill("verdict",
                 "kind text, severity text, path text, region integer, text text, saves_ns real, "
                 "saves_share real, next text, saves_low_ns real, saves_high_ns real, cure text",
-                report_.verdict, [](Put& put, std::size_t, const model::Verdict& verdict) {
-                  put(verdict.kind, model::weight_name(verdict.severity), verdict.path,
-                      verdict.region, verdict.text, verdict.saves_ns, verdict.saves_share,
-                      verdict.next, verdict.saves_low_ns, verdict.saves_high_ns, verdict.cure);
+                report_.verdict,
+                [](Put& put, std::size_t, const model::Verdict& verdict) {
+                  put(verdict.kind,
+                      model::weight_name(verdict.severity),
+                      verdict.path,
+                      verdict.region,
+                      verdict.text,
+                      verdict.saves_ns,
+                      verdict.saves_share,
+                      verdict.next,
+                      verdict.saves_low_ns,
+                      verdict.saves_high_ns,
+                      verdict.cure);
                 });
   }
 
@@ -213,9 +243,12 @@ class Writer {
       put(memory.peak_at_ns, memory.peak_reserved_bytes, memory.steps, memory.owned_share);
       std::optional<double> growth, failed;
       std::string_view owner;
-      if (memory.growth) growth = memory.growth->bytes_per_step;
-      if (memory.failure) failed = memory.failure->asked_bytes;
-      if (memory.failure) owner = memory.failure->owner;
+      if (memory.growth)
+        growth = memory.growth->bytes_per_step;
+      if (memory.failure)
+        failed = memory.failure->asked_bytes;
+      if (memory.failure)
+        owner = memory.failure->owner;
       put(growth, failed, owner);
     };
     return fill("memory", kColumns, report_.memory, row);
@@ -224,12 +257,14 @@ class Writer {
   base::Result<void> memory_parts() {
     std::vector<std::pair<std::size_t, const model::MemoryPart*>> parts;
     for (std::size_t id = 0; id < report_.memory.size(); ++id)
-      for (const model::MemoryPart& part : report_.memory[id].parts) parts.emplace_back(id, &part);
+      for (const model::MemoryPart& part : report_.memory[id].parts)
+        parts.emplace_back(id, &part);
     constexpr auto kColumns = "memory integer, use text, owner text, bytes real, blocks integer";
     return fill("memory_parts", kColumns, parts, [](Put& put, std::size_t, const auto& entry) {
       const model::MemoryPart& part = *entry.second;
       std::string_view owner;
-      if (!part.owner.empty()) owner = part.owner;
+      if (!part.owner.empty())
+        owner = part.owner;
       put(entry.first, model::memory_use_name(part.use), owner, part.bytes, part.blocks);
     });
   }
@@ -237,7 +272,8 @@ class Writer {
   base::Result<void> memory_points() {
     std::vector<std::pair<std::size_t, const model::MemoryPoint*>> points;
     for (std::size_t id = 0; id < report_.memory.size(); ++id)
-      for (const auto& point : report_.memory[id].points) points.emplace_back(id, &point);
+      for (const auto& point : report_.memory[id].points)
+        points.emplace_back(id, &point);
     constexpr auto kColumns =
         "memory integer, at_ns real, allocated_bytes real, reserved_bytes "
         "real";
@@ -248,7 +284,9 @@ class Writer {
   }
 
   base::Result<void> losses() {
-    return fill("losses", "kind text, severity text, count integer, detail text", report_.losses,
+    return fill("losses",
+                "kind text, severity text, count integer, detail text",
+                report_.losses,
                 [](Put& put, std::size_t, const model::Loss& loss) {
                   put(loss.kind.id(), model::severity_name(loss.severity), loss.count, loss.detail);
                 });
@@ -260,19 +298,28 @@ class Writer {
         "id integer, name text, domain text, kind text, start_ns integer, end_ns integer, pid "
         "integer, tid "
         "integer, end_tid integer, category integer, color integer, payload real",
-        session_.ranges, [&](Put& put, std::size_t i, const model::Range& range) {
+        session_.ranges,
+        [&](Put& put, std::size_t i, const model::Range& range) {
           const model::Domain* domain = find(session_.domains, range.domain);
           const model::Attributes* attributes = find(session_.attributes, range.attributes);
           std::string_view domain_name;
-          if (domain != nullptr) domain_name = text_of(domain->name);
-          put(i, text_of(range.name), domain_name, kind_of(range.kind), range.start_ns,
-              end_or_null(range.end_ns), thread_pid(range.thread), tid_of(range.thread),
+          if (domain != nullptr)
+            domain_name = text_of(domain->name);
+          put(i,
+              text_of(range.name),
+              domain_name,
+              kind_of(range.kind),
+              range.start_ns,
+              end_or_null(range.end_ns),
+              thread_pid(range.thread),
+              tid_of(range.thread),
               tid_of(range.end_thread));
           std::optional<std::uint32_t> category, color;
           std::optional<double> payload;
           if (attributes != nullptr) {
             category = attributes->category;
-            if (attributes->has_color) color = attributes->color_argb;
+            if (attributes->has_color)
+              color = attributes->color_argb;
             if (attributes->payload_type != model::PayloadType::kAbsent)
               payload = attributes->payload();
           }
@@ -286,10 +333,16 @@ class Writer {
                  "id integer, name text, kind text, start_ns integer, end_ns integer, pid integer, "
                  "tid integer, "
                  "correlation integer",
-                 session_.launches, [&](Put& put, std::size_t i, const model::Launch& launch) {
-                   put(i, text_of(launch.name), kKinds[static_cast<std::size_t>(launch.kind)],
-                       launch.start_ns, end_or_null(launch.end_ns), thread_pid(launch.thread),
-                       tid_of(launch.thread), launch.correlation);
+                 session_.launches,
+                 [&](Put& put, std::size_t i, const model::Launch& launch) {
+                   put(i,
+                       text_of(launch.name),
+                       kKinds[static_cast<std::size_t>(launch.kind)],
+                       launch.start_ns,
+                       end_or_null(launch.end_ns),
+                       thread_pid(launch.thread),
+                       tid_of(launch.thread),
+                       launch.correlation);
                  });
   }
 
@@ -300,12 +353,16 @@ class Writer {
                  "integer, device integer, context integer, stream integer, launch integer, grid "
                  "text, block text, "
                  "registers integer, shared_bytes integer, place integer",
-                 session_.kernels, [&](Put& put, std::size_t i, const model::Kernel& kernel) {
+                 session_.kernels,
+                 [&](Put& put, std::size_t i, const model::Kernel& kernel) {
                    const model::KernelName* name = find(session_.kernel_names, kernel.name);
                    const model::KernelShape* shape = find(session_.kernel_shapes, kernel.shape);
-                   put(i, text_of(name != nullptr ? name->demangled : model::StringId{}),
+                   put(i,
+                       text_of(name != nullptr ? name->demangled : model::StringId{}),
                        text_of(name != nullptr ? name->short_name : model::StringId{}),
-                       kernel.start_ns, kernel.end_ns, kernel.end_ns - kernel.start_ns);
+                       kernel.start_ns,
+                       kernel.end_ns,
+                       kernel.end_ns - kernel.start_ns);
                    stream(put, kernel.stream, true);
                    put(indexed(kernel.launch));
                    put_shape(put, shape);
@@ -315,7 +372,9 @@ class Writer {
   }
 
   base::Result<void> places() {
-    return fill("places", "place integer, region integer, innermost integer", places_.holders,
+    return fill("places",
+                "place integer, region integer, innermost integer",
+                places_.holders,
                 [](Put& put, std::size_t, const auto& holder) {
                   put(holder.place, holder.region, holder.innermost);
                 });
@@ -331,13 +390,15 @@ class Writer {
         is_wanted_ ? sample_tracks(report_, session_) : std::vector<SampleTrack>();
     std::vector<Row> rows;
     for (const SampleTrack& track : tracks) {
-      for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) rows.push_back({&track, i});
+      for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i)
+        rows.push_back({&track, i});
     }
     return fill("samples",
                 "device integer, uuid text, source text, metric text, unit text, start_ns integer, "
                 "end_ns integer, "
                 "value real",
-                rows, [&](Put& put, std::size_t, const Row& row) {
+                rows,
+                [&](Put& put, std::size_t, const Row& row) {
                   const SampleTrack& track = *row.track;
                   const model::SampleStream& stream = *track.stream;
                   put(ordinal_of(stream.device), stream.uuid, stream.source);
@@ -353,7 +414,8 @@ class Writer {
                  "id integer, kind integer, bytes integer, start_ns integer, end_ns integer, pid "
                  "integer, device "
                  "integer, stream integer, launch integer, source text, destination text",
-                 session_.copies, [&](Put& put, std::size_t i, const model::Copy& copy) {
+                 session_.copies,
+                 [&](Put& put, std::size_t i, const model::Copy& copy) {
                    put(i, static_cast<int>(copy.kind), copy.bytes, copy.start_ns, copy.end_ns);
                    stream(put, copy.stream, false);
                    put(indexed(copy.launch));
@@ -368,21 +430,24 @@ class Writer {
       put(event.bytes, event.at_ns, process_pid(event.process), tid_of(event.thread));
       put(ordinal_of(event.device), stream_id(event.stream), indexed(event.launch));
       std::optional<std::uint64_t> pool;
-      if (event.pool != 0) pool = event.pool;
+      if (event.pool != 0)
+        pool = event.pool;
       put(event.address, pool);
     };
     return large("memory_events",
                  "id integer, operation text, kind text, bytes integer, at_ns integer, "
                  "pid integer, tid integer, device integer, stream integer, launch integer, "
                  "address integer, pool integer",
-                 session_.memory_events, row);
+                 session_.memory_events,
+                 row);
   }
 
   base::Result<void> event_calls() {
     constexpr const char* kOperations[] = {"record", "stream wait", "synchronize"};
     const auto row = [&](Put& put, std::size_t, const model::EventCall& call) {
       std::uint32_t thread = kNone;
-      if (call.launch < session_.launches.size()) thread = session_.launches[call.launch].thread;
+      if (call.launch < session_.launches.size())
+        thread = session_.launches[call.launch].thread;
       put(indexed(call.launch), kOperations[static_cast<std::size_t>(call.operation)]);
       put(call.event, thread_pid(thread), stream_id(call.stream));
     };
@@ -395,7 +460,8 @@ class Writer {
     return large(
         "cpu_samples",
         "id integer, at_ns integer, pid integer, tid integer, thread text, frame integer",
-        session_.cpu.samples, [&](Put& put, std::size_t i, const model::CpuSample& sample) {
+        session_.cpu.samples,
+        [&](Put& put, std::size_t i, const model::CpuSample& sample) {
           const model::CpuThread& thread = session_.cpu.threads[sample.thread];
           put(i, sample.at_ns, thread.pid, thread.tid, text_of(thread.name), indexed(sample.stack));
         });
@@ -405,16 +471,24 @@ class Writer {
     return large("cpu_waits",
                  "id integer, kind text, start_ns integer, end_ns integer, pid integer, tid "
                  "integer, frame integer",
-                 session_.cpu.waits, [&](Put& put, std::size_t i, const model::CpuWait& wait) {
+                 session_.cpu.waits,
+                 [&](Put& put, std::size_t i, const model::CpuWait& wait) {
                    const model::CpuThread& thread = session_.cpu.threads[wait.thread];
-                   put(i, wait.kind == model::WaitKind::kIo ? "io" : name_of(wait.kind),
-                       wait.start_ns, wait.end_ns, thread.pid, thread.tid, indexed(wait.stack));
+                   put(i,
+                       wait.kind == model::WaitKind::kIo ? "io" : name_of(wait.kind),
+                       wait.start_ns,
+                       wait.end_ns,
+                       thread.pid,
+                       thread.tid,
+                       indexed(wait.stack));
                  });
   }
 
   base::Result<void> cpu_counts() {
-    return large("cpu_counts", "counter text, at_ns integer, pid integer, tid integer, events real",
-                 session_.cpu.counts, [&](Put& put, std::size_t, const model::CpuCount& count) {
+    return large("cpu_counts",
+                 "counter text, at_ns integer, pid integer, tid integer, events real",
+                 session_.cpu.counts,
+                 [&](Put& put, std::size_t, const model::CpuCount& count) {
                    const model::CpuCounter& counter = session_.cpu.counters[count.counter];
                    const model::CpuThread& thread = session_.cpu.threads[count.thread];
                    put(text_of(counter.name), count.at_ns, thread.pid, thread.tid, counter.weight);
@@ -426,14 +500,19 @@ class Writer {
     return large(
         "frames",
         "id integer, parent integer, kind text, name text, file text, line integer, module text",
-        session_.cpu.stacks, [&](Put& put, std::size_t i, const auto& stack) {
+        session_.cpu.stacks,
+        [&](Put& put, std::size_t i, const auto& stack) {
           const model::CpuFrame& frame = session_.cpu.frames[stack.frame];
           const auto text = [&](model::StringId id) {
             return id == 0 ? std::string_view() : text_of(id);
           };
-          put(i, indexed(stack.parent), kKinds[static_cast<std::size_t>(frame.kind)],
-              text(frame.name), text(frame.file),
-              frame.line == 0 ? std::nullopt : std::optional(frame.line), text(frame.module));
+          put(i,
+              indexed(stack.parent),
+              kKinds[static_cast<std::size_t>(frame.kind)],
+              text(frame.name),
+              text(frame.file),
+              frame.line == 0 ? std::nullopt : std::optional(frame.line),
+              text(frame.module));
         });
   }
 
@@ -459,7 +538,8 @@ class Writer {
   }
   [[nodiscard]] std::optional<std::int64_t> tid_of(std::uint32_t index) const {
     const model::Thread* thread = find(session_.threads, index);
-    if (thread == nullptr) return std::nullopt;
+    if (thread == nullptr)
+      return std::nullopt;
     return static_cast<std::int64_t>(thread->tid);
   }
   [[nodiscard]] std::optional<std::uint32_t> ordinal_of(std::uint32_t index) const {
@@ -473,7 +553,8 @@ class Writer {
     const model::Stream* stream = find(session_.streams, index);
     put(process_pid(stream != nullptr ? stream->process : kNone));
     put(ordinal_of(stream != nullptr ? stream->device : kNone));
-    if (with_context) put(field_of(stream, &model::Stream::context));
+    if (with_context)
+      put(field_of(stream, &model::Stream::context));
     put(field_of(stream, &model::Stream::id));
   }
 
@@ -492,7 +573,9 @@ class Writer {
 
   /// Writes a table with a row for each element of `list`: `row` appends its values.
   template <class List, class Row>
-  base::Result<void> fill(std::string_view table, std::string_view columns, const List& list,
+  base::Result<void> fill(std::string_view table,
+                          std::string_view columns,
+                          const List& list,
                           Row&& row) {
     auto sink = TRY(store_.begin(table, columns_of(columns)));
     Put put(*sink);
@@ -504,7 +587,9 @@ class Writer {
   }
   /// The same for a large table, which stays empty unless it is wanted.
   template <class List, class Row>
-  base::Result<void> large(std::string_view table, std::string_view columns, const List& list,
+  base::Result<void> large(std::string_view table,
+                           std::string_view columns,
+                           const List& list,
                            Row&& row) {
     static const List kEmpty{};
     return fill(table, columns, is_wanted_ ? list : kEmpty, std::forward<Row>(row));
@@ -550,11 +635,13 @@ constexpr NamedTable kTables[] = {
 
 std::vector<std::string> table_names() {
   std::vector<std::string> names;
-  for (const NamedTable& table : kTables) names.emplace_back(table.name);
+  for (const NamedTable& table : kTables)
+    names.emplace_back(table.name);
   return names;
 }
 
-base::Result<void> write_tables(const Input& input, Store& store,
+base::Result<void> write_tables(const Input& input,
+                                Store& store,
                                 const std::function<bool(std::string_view table)>& wanted) {
   for (const NamedTable& table : kTables) {
     Writer writer(input, store, wanted(table.name));

@@ -82,23 +82,29 @@ std::string folder_of_thread(std::uint32_t pid, std::uint32_t tid) {
 /// kernel tells.
 std::optional<std::int64_t> last_ran_ns(const std::string& folder) {
   const auto text = base::read_file(folder + "/sched");
-  if (!text) return std::nullopt;
+  if (!text)
+    return std::nullopt;
   const auto key = text->find("se.exec_start");
-  if (key == std::string::npos) return std::nullopt;
+  if (key == std::string::npos)
+    return std::nullopt;
   const auto colon = text->find(':', key);
-  if (colon == std::string::npos) return std::nullopt;
+  if (colon == std::string::npos)
+    return std::nullopt;
   return static_cast<std::int64_t>(std::strtod(text->c_str() + colon + 1, nullptr) * 1e6);
 }
 
 /// The core that a thread ran on last: field 39 of its stat, the 37th behind its name.
 std::optional<int> last_core(const std::string& folder) {
   const auto text = base::read_file(folder + "/stat");
-  if (!text) return std::nullopt;
+  if (!text)
+    return std::nullopt;
   const auto name_end = text->rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
+  if (name_end == std::string::npos)
+    return std::nullopt;
   const auto fields = base::split(std::string_view(*text).substr(name_end + 2), ' ');
   constexpr std::size_t kCore = 36;
-  if (fields.size() <= kCore) return std::nullopt;
+  if (fields.size() <= kCore)
+    return std::nullopt;
   const auto core = base::to_uint(fields[kCore]);
   return core ? std::optional(static_cast<int>(*core)) : std::nullopt;
 }
@@ -111,14 +117,17 @@ class CoreClocks {
   CoreClocks(const CoreClocks&) = delete;
   CoreClocks& operator=(const CoreClocks&) = delete;
   ~CoreClocks() {
-    if (known_) ::sched_setaffinity(0, sizeof before_, &before_);
+    if (known_)
+      ::sched_setaffinity(0, sizeof before_, &before_);
   }
   std::optional<std::int64_t> now_ns(int core) {
-    if (!known_ || core >= CPU_SETSIZE) return std::nullopt;
+    if (!known_ || core >= CPU_SETSIZE)
+      return std::nullopt;
     cpu_set_t only;
     CPU_ZERO(&only);
     CPU_SET(core, &only);
-    if (::sched_setaffinity(0, sizeof only, &only) != 0) return std::nullopt;
+    if (::sched_setaffinity(0, sizeof only, &only) != 0)
+      return std::nullopt;
     return last_ran_ns("/proc/thread-self");
   }
 
@@ -146,11 +155,25 @@ std::vector<std::byte> read_memory(std::uint32_t pid, std::uint64_t from, std::s
 bool read_registers(std::uint32_t tid, std::uint64_t (&values)[kRegisters]) {
   user_regs_struct registers{};
   iovec part{&registers, sizeof registers};
-  if (::ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &part) != 0) return false;
-  const std::uint64_t ordered[kRegisters] = {
-      registers.rax, registers.rdx, registers.rcx, registers.rbx, registers.rsi, registers.rdi,
-      registers.rbp, registers.rsp, registers.r8,  registers.r9,  registers.r10, registers.r11,
-      registers.r12, registers.r13, registers.r14, registers.r15, registers.rip};
+  if (::ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &part) != 0)
+    return false;
+  const std::uint64_t ordered[kRegisters] = {registers.rax,
+                                             registers.rdx,
+                                             registers.rcx,
+                                             registers.rbx,
+                                             registers.rsi,
+                                             registers.rdi,
+                                             registers.rbp,
+                                             registers.rsp,
+                                             registers.r8,
+                                             registers.r9,
+                                             registers.r10,
+                                             registers.r11,
+                                             registers.r12,
+                                             registers.r13,
+                                             registers.r14,
+                                             registers.r15,
+                                             registers.rip};
   std::copy(std::begin(ordered), std::end(ordered), std::begin(values));
   return true;
 }
@@ -174,19 +197,25 @@ class Dumper {
     out_.executable =
         std::filesystem::read_symlink("/proc/" + std::to_string(living_) + "/exe", error).string();
     maps_of(pid_, [&](const Mapped& mapped) {
-      space_.map({mapped.start, mapped.start + mapped.length, mapped.offset,
+      space_.map({mapped.start,
+                  mapped.start + mapped.length,
+                  mapped.offset,
                   &modules_.find(mapped.path, mapped.pid)});
     });
     Python::Unread unread;
-    if (out_.target.unread.empty()) python_ = Python::find(space_, pid_, unread);
-    if (!unread.why.empty()) out_.notes.push_back(unread.why);
-    if (!out_.target.unread.empty()) out_.notes.push_back(out_.target.unread);
+    if (out_.target.unread.empty())
+      python_ = Python::find(space_, pid_, unread);
+    if (!unread.why.empty())
+      out_.notes.push_back(unread.why);
+    if (!out_.target.unread.empty())
+      out_.notes.push_back(out_.target.unread);
     if (python_) {
       out_.python = python_->version();
       python_->ask_for_all_lines();
       python_->be_patient();
     }
-    for (const std::uint32_t tid : threads_of(pid_)) read_thread(tid);
+    for (const std::uint32_t tid : threads_of(pid_))
+      read_thread(tid);
     find_python_holders();
     read_times();
     out_.read_ns = sample::now_ns() - begun;
@@ -203,13 +232,15 @@ class Dumper {
   /// The thread that its own container calls so; 0 for none.
   [[nodiscard]] std::uint32_t thread_called(std::uint32_t own) const {
     for (const auto& [tid, number] : own_tids_)
-      if (number == own) return tid;
+      if (number == own)
+        return tid;
     return 0;
   }
 
   void read_thread(std::uint32_t tid) {
     const auto task = base::thread_at(static_cast<pid_t>(pid_), static_cast<pid_t>(tid));
-    if (!task || task->thread_has_ended()) return;
+    if (!task || task->thread_has_ended())
+      return;
     DumpedThread& thread = out_.threads.emplace_back();
     thread.tid = tid;
     thread.name = name_of_thread(pid_, tid);
@@ -228,10 +259,13 @@ class Dumper {
     const auto named = std::ranges::find(kCalls, call.number, &NamedCall::number);
     if (named != std::end(kCalls)) {
       wait.call = named->name;
-      if (named->has_file) wait.on = file_of(call.first);
+      if (named->has_file)
+        wait.on = file_of(call.first);
     }
-    if (wait.kind == WaitKind::kLock && call.number == SYS_futex) wait.lock = call.first;
-    if (wait.lock != 0 && python_ && python_->holds(wait.lock)) wait.kind = WaitKind::kGil;
+    if (wait.kind == WaitKind::kLock && call.number == SYS_futex)
+      wait.lock = call.first;
+    if (wait.lock != 0 && python_ && python_->holds(wait.lock))
+      wait.kind = WaitKind::kGil;
     Sample sample;
     sample.registers = has_tables();
     std::fill(std::begin(sample.values), std::end(sample.values), kUnknownRegister);
@@ -240,7 +274,8 @@ class Dumper {
     sample.values[kRsp] = call.stack_pointer;
     sample.values[kRip] = call.place;
     read_stacks(thread, sample);
-    if (wait.kind == WaitKind::kGil) own_holders_[thread.tid] = python_->gil_holder(wait.lock);
+    if (wait.kind == WaitKind::kGil)
+      own_holders_[thread.tid] = python_->gil_holder(wait.lock);
     if (wait.kind == WaitKind::kLock && wait.lock != 0)
       own_holders_[thread.tid] = mutex_owner(living_, wait.lock);
   }
@@ -257,7 +292,8 @@ class Dumper {
     const bool was_stopped = while_stopped(static_cast<pid_t>(thread.tid), [&] {
       stopped_at = sample::now_ns();
       sample.registers = has_tables() && read_registers(thread.tid, sample.values);
-      if (sample.registers) copy_ = read_memory(living_, sample.values[kRsp], kRunningStack);
+      if (sample.registers)
+        copy_ = read_memory(living_, sample.values[kRsp], kRunningStack);
       read_python(thread);
       return true;
     });
@@ -267,7 +303,8 @@ class Dumper {
     else
       out_.notes.push_back("thread " + std::to_string(thread.tid) +
                            " runs, and could not be stopped (ptrace)");
-    if (sample.registers) unwind_copy(thread, sample);
+    if (sample.registers)
+      unwind_copy(thread, sample);
   }
 
   void read_stacks(DumpedThread& thread, Sample& sample) {
@@ -287,14 +324,17 @@ class Dumper {
     std::vector<Place>& places = places_[thread.tid];
     for (const std::uint64_t address : unwound.addresses) {
       const Place place = place_of(space_, python_ ? python_->named(address) : address);
-      if (place.module != nullptr) places.push_back(place);
+      if (place.module != nullptr)
+        places.push_back(place);
     }
   }
 
   void read_python(DumpedThread& thread) {
-    if (!python_) return;
+    if (!python_)
+      return;
     std::vector<PythonFrame> frames;
-    if (python_->frames(own_tids_[thread.tid], frames) != Python::Reading::kRead) return;
+    if (python_->frames(own_tids_[thread.tid], frames) != Python::Reading::kRead)
+      return;
     for (const PythonFrame& frame : frames) {
       const std::uint32_t line = frame.line == 0 ? frame.code->line : frame.line;
       thread.python.push_back({frame.code->name, frame.code->file, "", line, frame.code->line});
@@ -313,24 +353,30 @@ class Dumper {
   void find_python_holders() {
     for (DumpedThread& thread : out_.threads) {
       const auto own = own_holders_.find(thread.tid);
-      if (own == own_holders_.end() || own->second == own_tids_[thread.tid]) continue;
+      if (own == own_holders_.end() || own->second == own_tids_[thread.tid])
+        continue;
       thread.wait->holder = own->second == 0 ? 0 : thread_called(own->second);
     }
-    if (!python_) return;
+    if (!python_)
+      return;
     std::vector<std::uint64_t> locks;
     for (const DumpedThread& thread : out_.threads)
       if (thread.wait && thread.wait->holder == 0 && thread.wait->lock != 0)
         locks.push_back(thread.wait->lock);
-    if (locks.empty()) return;
+    if (locks.empty())
+      return;
     std::map<std::uint64_t, std::set<std::uint32_t>> holders;
     std::vector<PythonFrame> frames;
     for (const DumpedThread& thread : out_.threads) {
-      if (python_->frames(own_tids_[thread.tid], frames) != Python::Reading::kRead) continue;
+      if (python_->frames(own_tids_[thread.tid], frames) != Python::Reading::kRead)
+        continue;
       for (const std::uint64_t lock : python_->locks_in_frames(locks))
-        if (!thread.wait || thread.wait->lock != lock) holders[lock].insert(thread.tid);
+        if (!thread.wait || thread.wait->lock != lock)
+          holders[lock].insert(thread.tid);
     }
     for (DumpedThread& thread : out_.threads) {
-      if (!thread.wait || thread.wait->holder != 0) continue;
+      if (!thread.wait || thread.wait->holder != 0)
+        continue;
       const auto found = holders.find(thread.wait->lock);
       if (found != holders.end() && found->second.size() == 1)
         thread.wait->holder = *found->second.begin();
@@ -340,12 +386,14 @@ class Dumper {
   void read_times() {
     CoreClocks clocks;
     for (DumpedThread& thread : out_.threads) {
-      if (!thread.wait) continue;
+      if (!thread.wait)
+        continue;
       const std::string folder = folder_of_thread(pid_, thread.tid);
       const auto core = last_core(folder);
       const auto ran_ns = last_ran_ns(folder);
       const auto now = core && ran_ns ? clocks.now_ns(*core) : std::nullopt;
-      if (now && *now >= *ran_ns) thread.wait->since_ns = *now - *ran_ns;
+      if (now && *now >= *ran_ns)
+        thread.wait->since_ns = *now - *ran_ns;
     }
   }
 
@@ -353,7 +401,8 @@ class Dumper {
   void name_frames() {
     std::map<Module*, std::vector<std::uint64_t>> addresses;
     for (const auto& [tid, places] : places_)
-      for (const Place& place : places) addresses[place.module].push_back(place.address);
+      for (const Place& place : places)
+        addresses[place.module].push_back(place.address);
     std::map<std::pair<Module*, std::uint64_t>, std::vector<Function>> functions;
     for (auto& [module, list] : addresses) {
       std::ranges::sort(list);
@@ -369,7 +418,8 @@ class Dumper {
           const std::uint32_t line = function->at == 0 ? function->line : function->at;
           thread.native.push_back({function->name, function->file, place.module->path, line, 0});
         }
-        if (named.empty()) thread.native.push_back({"", "", place.module->path, 0, 0});
+        if (named.empty())
+          thread.native.push_back({"", "", place.module->path, 0, 0});
       }
   }
 
@@ -396,7 +446,8 @@ Dump dump(Target target, const std::filesystem::path& cache) {
 
 std::vector<std::vector<std::size_t>> cycles_of(const std::vector<DumpedThread>& threads) {
   std::map<std::uint32_t, std::size_t> index_of;
-  for (std::size_t i = 0; i < threads.size(); ++i) index_of[threads[i].tid] = i;
+  for (std::size_t i = 0; i < threads.size(); ++i)
+    index_of[threads[i].tid] = i;
   constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
   const auto next_of = [&](std::size_t thread) {
     const auto& wait = threads[thread].wait;

@@ -18,7 +18,8 @@ std::vector<DumpedThread> threads_of_holders(const std::vector<int>& holders) {
   for (std::size_t i = 0; i < holders.size(); ++i) {
     DumpedThread& thread = out.emplace_back();
     thread.tid = static_cast<std::uint32_t>(10 + i);
-    if (holders[i] < 0) continue;
+    if (holders[i] < 0)
+      continue;
     thread.wait.emplace().kind = WaitKind::kLock;
     thread.wait->holder = static_cast<std::uint32_t>(10 + holders[i]);
   }

@@ -10,7 +10,8 @@ namespace rangescope::sample::cpu {
 std::uint32_t own_number(const std::string& status, std::uint32_t id) {
   std::ifstream file(status);
   for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("NSpid:")) continue;
+    if (!line.starts_with("NSpid:"))
+      continue;
     const auto words = base::split(line, '\t');
     return static_cast<std::uint32_t>(base::to_uint(words.back()).value_or(id));
   }
@@ -23,7 +24,8 @@ std::uint32_t mutex_owner(std::uint32_t pid, std::uint64_t futex) {
     std::uint32_t count, owner, users;
     std::int32_t kind;
   } mutex{};  // struct __pthread_mutex_s of glibc on x86-64
-  if (!base::read_memory(pid, futex, &mutex, sizeof mutex)) return 0;
+  if (!base::read_memory(pid, futex, &mutex, sizeof mutex))
+    return 0;
   return mutex.lock == 2 && mutex.users == 1 ? mutex.owner : 0;
 }
 

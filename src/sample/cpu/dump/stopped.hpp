@@ -22,15 +22,18 @@ template <class Use>
 bool while_stopped(pid_t tid, const Use& use) {
   using Clock = std::chrono::steady_clock;
   constexpr auto kPatience = std::chrono::milliseconds(500);
-  if (::ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) return false;
+  if (::ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0)
+    return false;
   bool good = ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr) == 0;
   const auto until = Clock::now() + kPatience;
   siginfo_t stop{};
   // Not taken: if we end now, a signal that it stopped for still arrives.
-  while (good &&
-         (::waitid(P_PID, static_cast<id_t>(tid), &stop,
-                   WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) == 0) &&
-         stop.si_pid == 0 && Clock::now() < until)
+  while (
+      good &&
+      (::waitid(
+           P_PID, static_cast<id_t>(tid), &stop, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) ==
+       0) &&
+      stop.si_pid == 0 && Clock::now() < until)
     std::this_thread::sleep_for(kStopPolled);
   const bool stopped = stop.si_pid != 0 && stop.si_code == CLD_TRAPPED;
   constexpr int kOurs = PTRACE_EVENT_STOP << 8 | SIGTRAP;
@@ -42,8 +45,8 @@ bool while_stopped(pid_t tid, const Use& use) {
   }
   const int signal =
       stop.si_status == kOurs || stop.si_status >> 8 != 0 ? 0 : stop.si_status & 0x7f;
-  ::ptrace(PTRACE_DETACH, tid, nullptr,
-           reinterpret_cast<void*>(static_cast<std::uintptr_t>(signal)));
+  ::ptrace(
+      PTRACE_DETACH, tid, nullptr, reinterpret_cast<void*>(static_cast<std::uintptr_t>(signal)));
   return good;
 }
 

@@ -29,9 +29,11 @@ std::uint64_t unpacked(Elf_Scn* section, const GElf_Shdr& header, std::string_vi
   GElf_Chdr packed;
   if ((header.sh_flags & SHF_COMPRESSED) != 0)
     return gelf_getchdr(section, &packed) != nullptr ? packed.ch_size : 0;
-  if (!name.starts_with(".zdebug") || header.sh_size < 12) return 0;
+  if (!name.starts_with(".zdebug") || header.sh_size < 12)
+    return 0;
   const Elf_Data* data = elf_rawdata(section, nullptr);
-  if (data == nullptr || data->d_size < 12) return 0;
+  if (data == nullptr || data->d_size < 12)
+    return 0;
   std::uint64_t bytes = 0;  // "ZLIB", then the size, its highest byte first
   for (int i = 4; i < 12; ++i)
     bytes = bytes << 8 | static_cast<const unsigned char*>(data->d_buf)[i];
@@ -40,11 +42,13 @@ std::uint64_t unpacked(Elf_Scn* section, const GElf_Shdr& header, std::string_vi
 
 std::uint64_t bytes_of_sections(Elf* elf) {
   std::size_t names = 0;
-  if (elf_getshdrstrndx(elf, &names) != 0) return 0;
+  if (elf_getshdrstrndx(elf, &names) != 0)
+    return 0;
   std::uint64_t bytes = 0;
   for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
     GElf_Shdr header;
-    if (gelf_getshdr(section, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
+    if (gelf_getshdr(section, &header) == nullptr || header.sh_type == SHT_NOBITS)
+      continue;
     const bool symbols = header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM ||
                          header.sh_type == SHT_STRTAB;
     if (symbols && header.sh_size > kMostSections)
@@ -62,10 +66,12 @@ std::uint64_t bytes_of_sections(Elf* elf) {
 
 Elf* read_elf(int fd, std::uint64_t& bytes) {
   elf_version(EV_CURRENT);
-  if (!has_few_sections(fd)) return nullptr;
+  if (!has_few_sections(fd))
+    return nullptr;
   Elf* elf = elf_begin(fd, ELF_C_READ, nullptr);
   bytes = elf != nullptr && elf_kind(elf) == ELF_K_ELF ? bytes_of_sections(elf) : kMostSections + 1;
-  if (bytes <= kMostSections) return elf;
+  if (bytes <= kMostSections)
+    return elf;
   elf_end(elf);
   return nullptr;
 }
@@ -84,17 +90,20 @@ std::vector<Code> code_of(Elf* elf) {
 std::vector<Code> covered_of(Elf* elf) {
   std::vector<Code> out;
   std::size_t names = 0;
-  if (elf_getshdrstrndx(elf, &names) != 0) return out;
+  if (elf_getshdrstrndx(elf, &names) != 0)
+    return out;
   Elf_Data* data = nullptr;
   GElf_Shdr header{};
   for (Elf_Scn* section = nullptr;
        data == nullptr && (section = elf_nextscn(elf, section)) != nullptr;) {
-    if (gelf_getshdr(section, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
+    if (gelf_getshdr(section, &header) == nullptr || header.sh_type == SHT_NOBITS)
+      continue;
     const char* name = elf_strptr(elf, names, header.sh_name);
     if (name != nullptr && std::strcmp(name, ".eh_frame") == 0)
       data = elf_getdata(section, nullptr);
   }
-  if (data == nullptr || data->d_buf == nullptr) return out;
+  if (data == nullptr || data->d_buf == nullptr)
+    return out;
   const std::vector<Code> code = code_of(elf);
   unsigned char identity[EI_NIDENT];
   std::memcpy(identity, elf_getident(elf, nullptr), sizeof identity);
@@ -102,7 +111,8 @@ std::vector<Code> covered_of(Elf* elf) {
   Dwarf_Off next = 0;
   Dwarf_CFI_Entry entry;
   for (Dwarf_Off at = 0; dwarf_next_cfi(identity, data, true, at, &next, &entry) == 0; at = next) {
-    if (dwarf_cfi_cie_p(&entry) || bytes + data->d_size - entry.fde.start < 8) continue;
+    if (dwarf_cfi_cie_p(&entry) || bytes + data->d_size - entry.fde.start < 8)
+      continue;
     std::int32_t from = 0;
     std::uint32_t length = 0;
     std::memcpy(&from, entry.fde.start, sizeof from);
@@ -110,16 +120,18 @@ std::vector<Code> covered_of(Elf* elf) {
     const GElf_Addr start = header.sh_addr + static_cast<std::uint64_t>(std::int64_t{from}) +
                             static_cast<GElf_Addr>(entry.fde.start - bytes);
     const Code* inside = find_code(code, start);
-    if (inside != nullptr && inside->end >= start + length) out.push_back({start, start + length});
+    if (inside != nullptr && inside->end >= start + length)
+      out.push_back({start, start + length});
   }
   std::ranges::sort(out, {}, &Code::start);
   return out;
 }
 
 const Code* find_code(const std::vector<Code>& by_begin, GElf_Addr address) {
-  const auto after =
-      std::upper_bound(by_begin.begin(), by_begin.end(), address,
-                       [](GElf_Addr value, const Code& code) { return value < code.start; });
+  const auto after = std::upper_bound(
+      by_begin.begin(), by_begin.end(), address, [](GElf_Addr value, const Code& code) {
+        return value < code.start;
+      });
   return after == by_begin.begin() || address >= std::prev(after)->end ? nullptr
                                                                        : &*std::prev(after);
 }

@@ -25,13 +25,15 @@ class NoServer {
  public:
   NoServer() {
     const char* urls = std::getenv("DEBUGINFOD_URLS");
-    if (urls == nullptr) return;
+    if (urls == nullptr)
+      return;
     urls_ = urls;
     ::unsetenv("DEBUGINFOD_URLS");
   }
   NoServer& operator=(NoServer&&) = delete;
   ~NoServer() {
-    if (!urls_.empty()) ::setenv("DEBUGINFOD_URLS", urls_.c_str(), 1);
+    if (!urls_.empty())
+      ::setenv("DEBUGINFOD_URLS", urls_.c_str(), 1);
   }
 
  private:
@@ -46,8 +48,14 @@ struct Symbol {
 
 /// A package's debug information, by build id: the system's. What a file names by itself
 /// (.gnu_debuglink) may be a pipe that never answers.
-int find_debug_file(Dwfl_Module* module, void**, const char*, Dwarf_Addr, const char*, const char*,
-                    GElf_Word, char** name) {
+int find_debug_file(Dwfl_Module* module,
+                    void**,
+                    const char*,
+                    Dwarf_Addr,
+                    const char*,
+                    const char*,
+                    GElf_Word,
+                    char** name) {
   const unsigned char* id = nullptr;
   GElf_Addr place = 0;
   const int bytes = dwfl_module_build_id(module, &id, &place);
@@ -58,21 +66,24 @@ int find_debug_file(Dwfl_Module* module, void**, const char*, Dwarf_Addr, const 
     path += digits;
   }
   const int fd = bytes < 2 ? -1 : base::open_regular_file(path + ".debug");
-  if (fd >= 0) *name = ::strdup(path.c_str());
+  if (fd >= 0)
+    *name = ::strdup(path.c_str());
   return fd;
 }
 
 class File {
  public:
   File(int file, const std::string& name) : name_(name) {
-    static constexpr Dwfl_Callbacks kCallbacks = {dwfl_build_id_find_elf, find_debug_file,
-                                                  dwfl_offline_section_address, nullptr};
+    static constexpr Dwfl_Callbacks kCallbacks = {
+        dwfl_build_id_find_elf, find_debug_file, dwfl_offline_section_address, nullptr};
     std::uint64_t bytes = 0;
     Elf* const first = read_elf(file, bytes);
     elf_end(first);
-    if (first == nullptr) return;
+    if (first == nullptr)
+      return;
     dwfl_.reset(dwfl_begin(&kCallbacks));
-    if (!dwfl_) return;
+    if (!dwfl_)
+      return;
     dwfl_report_begin(dwfl_.get());
     const int own = ::fcntl(file, F_DUPFD_CLOEXEC, 0);
     module_ = dwfl_report_offline(dwfl_.get(), name.c_str(), name.c_str(), own);
@@ -94,7 +105,8 @@ class File {
 
   [[nodiscard]] std::vector<Function> functions(std::uint64_t address) {
     std::vector<Function> out;
-    if (module_ == nullptr) return out;
+    if (module_ == nullptr)
+      return out;
     const GElf_Addr at = address + bias_;
     const Symbol* symbol = symbol_at(at);
     std::string outer;
@@ -103,16 +115,23 @@ class File {
       GElf_Addr value = 0;
       const char* name =
           dwfl_module_getsym_info(module_, symbol->index, &sym, &value, nullptr, nullptr, nullptr);
-      if (name != nullptr) outer = base::demangle({name, std::strcspn(name, "@")});  // no version
+      if (name != nullptr)
+        outer = base::demangle({name, std::strcspn(name, "@")});  // no version
     }
     Dwarf_Addr bias = 0;
-    if (Dwarf_Die* unit = dwfl_module_addrdie(module_, at, &bias)) scopes(*unit, at - bias, out);
-    if (out.empty() && !outer.empty()) out.push_back({outer});
-    if (!out.empty() && !outer.empty()) out.front().name = outer;
-    if (!out.empty()) return out;
-    if (!covered_) covered_ = covered_of(elf_);
+    if (Dwarf_Die* unit = dwfl_module_addrdie(module_, at, &bias))
+      scopes(*unit, at - bias, out);
+    if (out.empty() && !outer.empty())
+      out.push_back({outer});
+    if (!out.empty() && !outer.empty())
+      out.front().name = outer;
+    if (!out.empty())
+      return out;
+    if (!covered_)
+      covered_ = covered_of(elf_);
     const Code* covered = find_code(*covered_, address);
-    if (covered == nullptr) return out;
+    if (covered == nullptr)
+      return out;
     char text[32];
     std::snprintf(text, sizeof text, "+0x%llx", static_cast<unsigned long long>(covered->start));
     out.push_back({name_ + text});
@@ -128,23 +147,29 @@ class File {
       const char* name =
           dwfl_module_getsym_info(module_, i, &sym, &value, nullptr, nullptr, nullptr);
       const auto type = GELF_ST_TYPE(sym.st_info);
-      if (name == nullptr || *name == '\0' || sym.st_shndx == SHN_UNDEF || value == 0) continue;
-      if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) continue;
-      if (type == STT_NOTYPE && sym.st_size == 0 && name[0] == '.') continue;
+      if (name == nullptr || *name == '\0' || sym.st_shndx == SHN_UNDEF || value == 0)
+        continue;
+      if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
+        continue;
+      if (type == STT_NOTYPE && sym.st_size == 0 && name[0] == '.')
+        continue;
       symbols_.push_back({value, value + sym.st_size, i, GELF_ST_BIND(sym.st_info) == STB_GLOBAL});
     }
     // Of several names of one place the largest function, then a global one, stands last.
     std::ranges::sort(symbols_, [](const Symbol& a, const Symbol& b) {
-      if (a.address != b.address) return a.address < b.address;
-      if (a.end != b.end) return a.end < b.end;
+      if (a.address != b.address)
+        return a.address < b.address;
+      if (a.end != b.end)
+        return a.end < b.end;
       return a.global != b.global ? !a.global : a.index > b.index;
     });
   }
 
   [[nodiscard]] const Symbol* symbol_at(std::uint64_t at) const {
     auto found = std::upper_bound(
-        symbols_.begin(), symbols_.end(), at,
-        [](std::uint64_t value, const Symbol& symbol) { return value < symbol.address; });
+        symbols_.begin(), symbols_.end(), at, [](std::uint64_t value, const Symbol& symbol) {
+          return value < symbol.address;
+        });
     for (int back = 0; found != symbols_.begin() && back < 16; ++back) {
       --found;
       // Hand-written assembler may give no size; it does not go on in another section (_init lies
@@ -152,7 +177,8 @@ class File {
       const bool inside =
           at < found->end || (found->end == found->address && back == 0 &&
                               at - found->address < 4096 && at < section_end(found->address));
-      if (inside) return &*found;
+      if (inside)
+        return &*found;
     }
     return nullptr;
   }
@@ -178,7 +204,8 @@ class File {
   static const char* file_of(Dwarf_Die& unit, int number) {
     Dwarf_Files* files = nullptr;
     std::size_t count = 0;
-    if (number <= 0 || dwarf_getsrcfiles(&unit, &files, &count) != 0) return nullptr;
+    if (number <= 0 || dwarf_getsrcfiles(&unit, &files, &count) != 0)
+      return nullptr;
     return dwarf_filesrc(files, static_cast<std::size_t>(number), nullptr, nullptr);
   }
 
@@ -187,7 +214,8 @@ class File {
     // The scopes of an address go on with those of an inlined function's definition; those of the
     // innermost one's entry go on with what it was inlined into.
     Dwarf_Die *inner = nullptr, *found = nullptr;
-    if (dwarf_getscopes(&unit, at, &inner) <= 0) return;
+    if (dwarf_getscopes(&unit, at, &inner) <= 0)
+      return;
     const int count = dwarf_getscopes_die(&inner[0], &found);
     std::free(inner);
     int called = 0;  // line of the call of the function before
@@ -197,19 +225,23 @@ class File {
       called_in = dwarf_linesrc(line, nullptr, nullptr);
     for (int i = 0; i < count; ++i) {
       const int tag = dwarf_tag(&found[i]);
-      if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
+      if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
+        continue;
       Function function;
       const char* name = text_of(found[i], DW_AT_linkage_name);
-      if (name == nullptr) name = text_of(found[i], DW_AT_name);
+      if (name == nullptr)
+        name = text_of(found[i], DW_AT_name);
       function.name = name == nullptr ? "(no name)" : base::demangle(name);
-      if (const char* file = dwarf_decl_file(&found[i])) function.file = file;
+      if (const char* file = dwarf_decl_file(&found[i]))
+        function.file = file;
       int line = 0;
       if (dwarf_decl_line(&found[i], &line) == 0 && line > 0)
         function.line = static_cast<std::uint32_t>(line);
       if (called > 0 && called_in != nullptr && function.file == called_in)
         function.at = static_cast<std::uint32_t>(called);
       out.insert(out.begin(), std::move(function));
-      if (tag == DW_TAG_subprogram) break;
+      if (tag == DW_TAG_subprogram)
+        break;
       called = number_of(found[i], DW_AT_call_line);
       called_in = file_of(unit, number_of(found[i], DW_AT_call_file));
     }
@@ -228,11 +260,14 @@ class File {
 
 }  // namespace
 
-void name_each(int file, const std::string& name, std::span<const std::uint64_t> addresses,
+void name_each(int file,
+               const std::string& name,
+               std::span<const std::uint64_t> addresses,
                const std::function<void(const Named&)>& told) {
   const NoServer no_server;
   File of(file, name);
-  for (const std::uint64_t address : addresses) told({address, of.functions(address)});
+  for (const std::uint64_t address : addresses)
+    told({address, of.functions(address)});
 }
 
 }  // namespace rangescope::sample::cpu

@@ -56,7 +56,8 @@ bool add_steps(const Dwarf_Op* ops, std::size_t count, std::vector<Step>& steps)
       case DW_OP_constu:
       case DW_OP_consts: add(Op::kNumber, number); continue;
       case DW_OP_bregx:
-        if (op.number >= kRegisters) break;
+        if (op.number >= kRegisters)
+          break;
         add(Op::kRegister, static_cast<std::int64_t>(op.number2), op.number);
         continue;
       case DW_OP_call_frame_cfa: add(Op::kFrame); continue;
@@ -97,8 +98,10 @@ Row::Saved saved_of(const Dwarf_Op* ops, std::size_t count, std::vector<Step>& s
   } else if (!add_steps(ops, value ? count - 1 : count, steps)) {
     return {At::kUnknown};
   }
-  if (steps.size() - first > 255) return {At::kUnknown};
-  return {value ? At::kValue : At::kAddress, static_cast<std::uint8_t>(steps.size() - first),
+  if (steps.size() - first > 255)
+    return {At::kUnknown};
+  return {value ? At::kValue : At::kAddress,
+          static_cast<std::uint8_t>(steps.size() - first),
           static_cast<std::int32_t>(first)};
 }
 
@@ -119,11 +122,14 @@ Row row_of(Dwarf_Frame* frame, bool signal) {
     row.steps.clear();
   }
   for (std::size_t r = 0; r < kRegisters; ++r) {
-    if (!signal && std::find(std::begin(kKept), std::end(kKept), r) == std::end(kKept)) continue;
+    if (!signal && std::find(std::begin(kKept), std::end(kKept), r) == std::end(kKept))
+      continue;
     Dwarf_Op memory[3];
-    if (dwarf_frame_register(frame, static_cast<int>(r), memory, &ops, &count) != 0) continue;
+    if (dwarf_frame_register(frame, static_cast<int>(r), memory, &ops, &count) != 0)
+      continue;
     if (count == 0) {
-      if (r == kRip && ops == memory) row.kind = Row::Kind::kOutermost;
+      if (r == kRip && ops == memory)
+        row.kind = Row::Kind::kOutermost;
       continue;
     }
     if (r == kRsp && count == 2 && ops[0].atom == DW_OP_call_frame_cfa &&
@@ -157,10 +163,12 @@ class DwTables final : public Tables {
   }
   DwTables& operator=(DwTables&&) = delete;
   ~DwTables() override {
-    if (cfi_ != nullptr) dwarf_cfi_end(cfi_);
+    if (cfi_ != nullptr)
+      dwarf_cfi_end(cfi_);
     dwarf_end(debug_);
     elf_end(elf_);
-    if (fd_ < 0) return;
+    if (fd_ < 0)
+      return;
     ::close(fd_);
     held_files -= 1;
     held_bytes -= bytes_;
@@ -201,22 +209,26 @@ class DwTables final : public Tables {
     Elf_Scn* section = nullptr;
     while ((section = elf_nextscn(elf_, section)) != nullptr) {
       GElf_Shdr header;
-      if (gelf_getshdr(section, &header) == nullptr || header.sh_entsize == 0) continue;
-      if (header.sh_type != SHT_DYNSYM && header.sh_type != SHT_SYMTAB) continue;
+      if (gelf_getshdr(section, &header) == nullptr || header.sh_entsize == 0)
+        continue;
+      if (header.sh_type != SHT_DYNSYM && header.sh_type != SHT_SYMTAB)
+        continue;
       Elf_Data* data = elf_getdata(section, nullptr);
       for (std::size_t i = 0; data != nullptr && i < header.sh_size / header.sh_entsize; ++i) {
         GElf_Sym symbol;
         if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr || symbol.st_value == 0)
           continue;
         const char* text = elf_strptr(elf_, header.sh_link, symbol.st_name);
-        if (text != nullptr && name == text) return {symbol.st_value, symbol.st_size};
+        if (text != nullptr && name == text)
+          return {symbol.st_value, symbol.st_size};
       }
     }
     return {};
   }
 
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> part(std::uint64_t address) override {
-    if (!covered_) covered_ = covered_of(elf_);
+    if (!covered_)
+      covered_ = covered_of(elf_);
     const Code* found = find_code(*covered_, address);
     return found == nullptr ? std::pair<std::uint64_t, std::uint64_t>()
                             : std::pair(found->start, found->end);
@@ -231,10 +243,12 @@ class DwTables final : public Tables {
       GElf_Phdr header;
       if (gelf_getphdr(elf_, static_cast<int>(i), &header) == nullptr || header.p_type != PT_NOTE)
         continue;
-      Elf_Data* data =
-          elf_getdata_rawchunk(elf_, static_cast<std::int64_t>(header.p_offset), header.p_filesz,
-                               header.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
-      if (data == nullptr) continue;
+      Elf_Data* data = elf_getdata_rawchunk(elf_,
+                                            static_cast<std::int64_t>(header.p_offset),
+                                            header.p_filesz,
+                                            header.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
+      if (data == nullptr)
+        continue;
       GElf_Nhdr note;
       std::size_t name = 0, text = 0;
       for (std::size_t at = 0; (at = gelf_getnote(data, at, &note, &name, &text)) > 0;) {
@@ -257,14 +271,16 @@ class DwTables final : public Tables {
  private:
   void read_sections() {
     std::size_t names = 0;
-    if (elf_getshdrstrndx(elf_, &names) != 0) return;
+    if (elf_getshdrstrndx(elf_, &names) != 0)
+      return;
     for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_, section)) != nullptr;) {
       GElf_Shdr header;
       const char* text = gelf_getshdr(section, &header) != nullptr
                              ? elf_strptr(elf_, names, header.sh_name)
                              : nullptr;
       const std::string_view name = text != nullptr ? text : "";
-      if (name == ".debug_frame") debug_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
+      if (name == ".debug_frame")
+        debug_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
       if (name.starts_with(".plt"))
         jumps_.push_back({header.sh_offset, header.sh_size, header.sh_addr});
     }
@@ -272,11 +288,14 @@ class DwTables final : public Tables {
   /// What no .eh_frame has: code built without it, by .debug_frame; jumps of lld and mold to other
   /// files, which leave the return address on top of the stack.
   [[nodiscard]] bool find_elsewhere(std::uint64_t address, Dwarf_Frame*& frame, Row& row) {
-    if (!std::exchange(sections_read_, true)) read_sections();
+    if (!std::exchange(sections_read_, true))
+      read_sections();
     Dwarf_CFI* cfi = debug_ != nullptr ? dwarf_getcfi(debug_) : nullptr;
-    if (cfi != nullptr && dwarf_cfi_addrframe(cfi, address, &frame) == 0) return true;
+    if (cfi != nullptr && dwarf_cfi_addrframe(cfi, address, &frame) == 0)
+      return true;
     for (const Load& jumps : jumps_) {
-      if (address < jumps.address || address - jumps.address >= jumps.bytes) continue;
+      if (address < jumps.address || address - jumps.address >= jumps.bytes)
+        continue;
       row.kind = Row::Kind::kNormal;
       row.offset = 8;
       row.saved[kRip] = {Row::Saved::At::kFrame, 0, -8};
@@ -316,15 +335,19 @@ std::unique_ptr<Tables> Tables::open(const std::string& path, std::uint32_t pid)
   elf_version(EV_CURRENT);
   if (path == "[vdso]") {  // the program runs on our kernel: ours is its
     auto* image = reinterpret_cast<char*>(::getauxval(AT_SYSINFO_EHDR));
-    if (image == nullptr) return nullptr;
+    if (image == nullptr)
+      return nullptr;
     Elf* elf = elf_memory(image, 2 * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
     return elf == nullptr ? nullptr : std::make_unique<DwTables>(-1, elf, 0);
   }
-  if (!path.starts_with('/') || path.starts_with("//")) return nullptr;
+  if (!path.starts_with('/') || path.starts_with("//"))
+    return nullptr;
   const auto living = base::living_thread(pid);
   int fd = base::open_regular_file("/proc/" + std::to_string(living) + "/root" + path);
-  if (fd < 0) fd = base::open_regular_file(path);
-  if (fd < 0) return nullptr;
+  if (fd < 0)
+    fd = base::open_regular_file(path);
+  if (fd < 0)
+    return nullptr;
   std::uint64_t bytes = 0;
   Elf* elf = held_files < kMostFiles ? read_elf(fd, bytes) : nullptr;
   if (elf == nullptr || held_bytes + bytes > kMostHeld) {
