@@ -6,12 +6,16 @@ set -euo pipefail
 folder=$(readlink -m "${1:?usage: fetch.sh FOLDER}")
 here=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
 arch=${2:-$(dpkg --print-architecture)}
-triple=$(dpkg-architecture -a"$arch" -qDEB_HOST_MULTIARCH 2>/dev/null)
+die() { printf 'fetch: error: %s\n  hint: %s\n' "$1" "$2" >&2; exit 69; }
+case $arch in  # dpkg-architecture would know, but a machine without dpkg-dev has none
+  amd64) triple=x86_64-linux-gnu ;;
+  arm64) triple=aarch64-linux-gnu ;;
+  *) die "there is no portable build for $arch" "amd64 and arm64 have one." ;;
+esac
 cc=gcc
 if [[ $arch != "$(dpkg --print-architecture)" ]]; then
   cc=$triple-gcc
 fi
-die() { printf 'fetch: error: %s\n  hint: %s\n' "$1" "$2" >&2; exit 69; }
 
 key=$(cat "$here/sources.txt" "$here/floor.c" "$here/fetch.sh" <(echo "$arch") | sha256sum | cut -c1-16)
 [[ -f $folder/.stamp && $(<"$folder/.stamp") == "$key" ]] && exit 0

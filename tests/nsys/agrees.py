@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The same program under the real nsys 2022.4.2 and under rangescope.
 
-Every range has equally many occurrences in both, and its median duration differs by at most 20 us + 2 %. nsys records, the
+Every range has equally many occurrences in both, and in each the median duration lies between those that the program itself
+measured just inside and just outside of the NVTX calls, in the same run. nsys records, the
 importer turns the stream into a report (nsys of Debian does not find it by itself), and the SQLite export is read here.
 Usage: agrees.py BIN_DIR. The tools are looked for in $RANGESCOPE_TOOLS/bin; without them the test is skipped.
 """
@@ -25,19 +26,28 @@ KIND = {PUSH_POP: "push_pop", START_END: "start_end"}
 
 
 def record(program, folder):
-    """The SQLite file that nsys makes of one run of the program."""
+    """The SQLite file that nsys makes of one run of the program, and what the program printed."""
     base = os.path.join(folder, "report")
     environment = dict(os.environ, TMPDIR=folder)
     steps = [[f"{TOOLS}/nsys", "profile", "--trace=nvtx", "--sample=none", "--cpuctxsw=none", "-f", "true", "-o", base, program],
              [f"{TOOLS}/QdstrmImporter", "-i", base + ".qdstrm", "-o", base + ".nsys-rep"],
              [f"{TOOLS}/nsys", "export", "--type", "sqlite", "-f", "true", "-o", base + ".sqlite", base + ".nsys-rep"]]
+    printed = ""
     for argv in steps:
         if argv[0].endswith("Importer") and os.path.exists(base + ".nsys-rep"):
             continue
         done = cases.run(argv, env=environment)
         if done.returncode:
             raise AssertionError(f"{argv}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
-    return base + ".sqlite"
+        if argv[-1] == program:
+            printed = done.stdout
+    return base + ".sqlite", printed
+
+
+def truth(printed):
+    """{(domain, kind, path): (inside_ns, outside_ns)} of what the program printed."""
+    rows = [line.split("\t") for line in printed.splitlines() if line.count("\t") == 4]
+    return {(domain, kind, tuple(path.split(">"))): (int(inside), int(outside)) for domain, kind, path, inside, outside in rows}
 
 
 def durations(database):
@@ -71,11 +81,12 @@ class Agrees(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="rangescope-nsys-")
         cls.addClassCleanup(folder.cleanup)
         cls.folder = folder.name
-        cls.nsys = durations(record(program, cls.folder))
+        database, printed = record(program, cls.folder)
+        cls.nsys, cls.nsys_truth = durations(database), truth(printed)
         report, done = cases.profile(BIN, [program])
         if done.returncode:
             raise AssertionError(done.stderr)
-        cls.ours = cases.aggregate(report)
+        cls.ours, cls.our_truth = cases.aggregate(report), truth(done.stdout)
 
     def test_same_regions_and_occurrences(self):
         self.assertEqual({key: r["occurrences"] for key, r in self.ours.items()},
@@ -83,11 +94,15 @@ class Agrees(unittest.TestCase):
         self.assertEqual(len(self.nsys), 9)  # nobody saw nothing
 
     def test_median_durations(self):
-        for key, times in self.nsys.items():
-            with self.subTest(key=key):
-                theirs = statistics.median(times)
-                self.assertAlmostEqual(self.ours[key]["wall_ns"]["median"], theirs, delta=20_000 + 0.02 * theirs)
-
+        ours = {key: region["wall_ns"]["median"] for key, region in self.ours.items()}
+        theirs = {key: statistics.median(times) for key, times in self.nsys.items()}
+        for medians, measured in ((ours, self.our_truth), (theirs, self.nsys_truth)):
+            self.assertEqual(set(medians), set(measured))
+            for key, (inside, outside) in measured.items():
+                with self.subTest(key=key, ours=medians is ours):
+                    between_clocks = 500 + inside / 1000  # the conversion of the TSC
+                    self.assertGreaterEqual(medians[key], inside - between_clocks)
+                    self.assertLessEqual(medians[key], outside + between_clocks)
 
     def report(self, name, nsys):
         done = cases.run([f"{BIN}/rangescope", "report", os.path.join(self.folder, name), "-f", "json"],

@@ -55,8 +55,9 @@ for user in "${users[@]}"; do
     inside "$root" "${as[@]}" env HOME="$home" bash -c "set -o pipefail; cd $home/rangescope && $line${check[$command]:-}" \
       >"$cache/$user-$command.log" 2>&1 </dev/null || code=$?
     took=$((SECONDS - begin))
-    # With the packages that `dev` installs, nothing may be skipped for want of one.
-    if [[ $command == test ]] && grep -E '^skipped .*(not installed|not at hand|built without|apt-get install)' "$cache/$user-test.log" >&2; then
+    # With the packages that `dev` installs, nothing may be skipped because one is missing. CUPTI's headers come with CUDA.
+    missing='^skipped .*(not installed|not at hand|built without|apt-get install|check\.floor)'
+    if [[ $command == test ]] && grep -E "$missing" "$cache/$user-test.log" | grep -v "CUPTI's headers" >&2; then
       code=${code/#0/1}
     fi
     results+=("$user: ./dev $command: exit code $code, $((took / 60)) min $((took % 60)) s: $(tail -n 1 "$cache/$user-$command.log")")
