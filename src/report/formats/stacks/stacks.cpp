@@ -1,6 +1,10 @@
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "report/document/flame.hpp"
 #include "report/document/json_writer.hpp"
@@ -9,8 +13,6 @@
 
 namespace rangescope::report {
 namespace {
-
-using model::CpuProfile;
 
 base::Result<std::vector<Chain>> sampled_chains(const model::Report& report,
                                                 const model::Session* session) {
@@ -22,6 +24,98 @@ base::Result<std::vector<Chain>> sampled_chains(const model::Report& report,
         {},
         "Record with rangescope profile --cpu; the data losses name what prevents it");
   return out;
+}
+
+std::string_view file_of(const model::Session& session, const model::CpuFrame& frame) {
+  if (frame.file != 0)
+    return session.strings.view(frame.file);
+  return session.strings.view(frame.module);
+}
+
+/// Frames of a speedscope file: those of the CPU, then one for each name of a range. Samples refer
+/// to them by position.
+class SpeedscopeFrames {
+ public:
+  SpeedscopeFrames(const model::Session& session, const std::vector<Chain>& chains)
+      : session_(session) {
+    for (const Chain& chain : chains)
+      for (const std::string& range : chain.ranges)
+        add_range(range);
+  }
+
+  /// "shared": {"frames": [{"name": NAME, "file": FILE, "line": N}]}
+  void write(JsonWriter& json) const {
+    json.open_object("shared");
+    json.open_array("frames");
+    for (const model::CpuFrame& frame : session_.cpu.frames)
+      write_cpu_frame(json, frame);
+    for (const std::string& range : range_names_) {
+      json.open_line_object();
+      json.field("name", range);
+      json.close();
+    }
+    json.close();
+    json.close();
+  }
+
+  /// Positions of the frames of one sample, outermost first.
+  void write_sample(JsonWriter& json, const Chain& chain) const {
+    json.open_line_array();
+    for (const std::string& range : chain.ranges)
+      json.value(position_of_range_.at(range));
+    for (const std::uint32_t frame : frames_of(session_.cpu, chain.stack))
+      json.value(frame);
+    json.close();
+  }
+
+  [[nodiscard]] std::int64_t duration_ns(const Chain& chain) const {
+    return chain.samples * session_.cpu.interval_ns;
+  }
+
+ private:
+  void add_range(const std::string& range) {
+    const std::size_t position = session_.cpu.frames.size() + range_names_.size();
+    const bool is_new = position_of_range_.try_emplace(range, position).second;
+    if (is_new)
+      range_names_.push_back(range);
+  }
+
+  void write_cpu_frame(JsonWriter& json, const model::CpuFrame& frame) const {
+    json.open_line_object();
+    json.field("name", frame_text(session_, frame));
+    const std::string_view file = file_of(session_, frame);
+    if (!file.empty())
+      json.field("file", file);
+    if (frame.line > 0)
+      json.field("line", frame.line);
+    json.close();
+  }
+
+  const model::Session& session_;
+  std::unordered_map<std::string, std::size_t> position_of_range_;
+  std::vector<std::string> range_names_;
+};
+
+/// Fills the open object of a profile of type "sampled": a sample and a weight for each chain.
+void write_sampled_profile(JsonWriter& json,
+                           const std::vector<Chain>& chains,
+                           const SpeedscopeFrames& frames) {
+  std::int64_t end_ns = 0;
+  for (const Chain& chain : chains)
+    end_ns += frames.duration_ns(chain);
+  json.field("type", "sampled");
+  json.field("name", "CPU time");
+  json.field("unit", "nanoseconds");
+  json.field("startValue", 0);
+  json.field("endValue", end_ns);
+  json.open_array("samples");
+  for (const Chain& chain : chains)
+    frames.write_sample(json, chain);
+  json.close();
+  json.open_line_array("weights");
+  for (const Chain& chain : chains)
+    json.value(frames.duration_ns(chain));
+  json.close();
 }
 
 }  // namespace
@@ -79,70 +173,19 @@ base::Result<void> export_speedscope(const model::Report& report,
                                      const Style&,
                                      Sink& sink) {
   const std::vector<Chain> chains = TRY(sampled_chains(report, session));
-  const CpuProfile& cpu = session->cpu;
-  // Ranges are frames after those of the CPU.
-  std::unordered_map<std::string, std::size_t> frame_of_range;
-  std::vector<std::string> range_names;
-  for (const Chain& chain : chains) {
-    for (const std::string& range : chain.ranges) {
-      const std::size_t next = cpu.frames.size() + range_names.size();
-      const bool is_new = frame_of_range.try_emplace(range, next).second;
-      if (is_new)
-        range_names.push_back(range);
-    }
-  }
+  const SpeedscopeFrames frames(*session, chains);
   JsonWriter json(sink);
   json.open_object();
-  json.fields("$schema",
-              "https://www.speedscope.app/file-format-schema.json",
-              "exporter",
-              "rangescope",
-              "name",
-              report.run.id);
-  json.open_object("shared");
-  json.open_array("frames");
-  for (const model::CpuFrame& frame : cpu.frames) {
-    json.open_line_object();
-    json.field("name", frame_text(*session, frame));
-    const auto file = session->strings.view(frame.file != 0 ? frame.file : frame.module);
-    if (!file.empty())
-      json.field("file", file);
-    if (frame.line > 0)
-      json.field("line", frame.line);
-    json.close();
-  }
-  for (const std::string& range : range_names) {
-    json.open_line_object();
-    json.field("name", range);
-    json.close();
-  }
-  json.close();
-  json.close();
-  std::int64_t end_ns = 0;
-  for (const Chain& chain : chains)
-    end_ns += chain.samples * cpu.interval_ns;
+  json.field("$schema", "https://www.speedscope.app/file-format-schema.json");
+  json.field("exporter", "rangescope");
+  json.field("name", report.run.id);
+  frames.write(json);
   json.open_array("profiles");
   json.open_object();
-  json.field("type", "sampled");
-  json.field("name", "CPU time");
-  json.field("unit", "nanoseconds");
-  json.field("startValue", 0);
-  json.field("endValue", end_ns);
-  json.open_array("samples");
-  for (const Chain& chain : chains) {
-    json.open_line_array();
-    for (const std::string& range : chain.ranges)
-      json.value(frame_of_range.at(range));
-    for (const std::uint32_t frame : frames_of(cpu, chain.stack))
-      json.value(frame);
-    json.close();
-  }
+  write_sampled_profile(json, chains, frames);
   json.close();
-  json.open_line_array("weights");
-  for (const Chain& chain : chains)
-    json.value(chain.samples * cpu.interval_ns);
-  for (int level = 0; level < 4; ++level)
-    json.close();
+  json.close();
+  json.close();
   json.finish();
   return {};
 }
