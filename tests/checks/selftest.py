@@ -135,8 +135,8 @@ class Headers(unittest.TestCase):
 
 class Length(unittest.TestCase):
     def test_limit(self):
-        self.assertEqual(length.too_long("a", "\n" * 700), [])
-        self.assertEqual(len(length.too_long("a", "\n" * 701)), 1)
+        self.assertEqual(length.too_long("a", "\n" * length.LIMIT), [])
+        self.assertEqual(len(length.too_long("a", "\n" * (length.LIMIT + 1))), 1)
 
     def test_lines_of_src_have_120_columns(self):
         self.assertEqual(length.too_wide("src/a.cpp", "x" * 120 + "\n"), [])
