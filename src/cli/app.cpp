@@ -224,6 +224,14 @@ std::vector<std::string> values_of(std::string_view type) {
   return {parts.begin(), parts.end()};
 }
 
+/// "PATH" of CLI11's "PATH:FILE"; a colon in brackets belongs to the name: "[HOST:]PORT".
+std::string value_name_of(const std::string& type) {
+  std::size_t brackets_end = type.find(']');
+  if (brackets_end == std::string::npos)
+    brackets_end = 0;
+  return type.substr(0, type.find(':', brackets_end));
+}
+
 HelpOption described(const CLI::Option& option) {
   HelpOption out;
   for (const std::string& name : option.get_snames())
@@ -235,11 +243,11 @@ HelpOption described(const CLI::Option& option) {
     out.value = option.get_name(true);
     out.run = type.starts_with("RUN");
   } else if (option.get_items_expected_max() > 0) {
-    const auto bracket = type.find(']');  // "[HOST:]PORT"
-    const auto colon = type.find(':', bracket == std::string::npos ? 0 : bracket);
-    out.value = type.substr(0, colon);
+    out.value = value_name_of(type);
   }
-  const std::string name = out.names.empty() ? std::string() : out.names.back();
+  std::string name;
+  if (!out.names.empty())
+    name = out.names.back();
   out.list = name == "--metrics" || name == "--columns";
   if (name == "--metrics")
     out.values = shipped_metrics();
@@ -283,7 +291,9 @@ HelpCommand help_of(const Subcommand& command, const CLI::App& app) {
 HelpCommand page_of(const Subcommand& command, const CLI::App& app) {
   HelpCommand page = help_of(command, app);
   const auto word = std::ranges::find(page.words, deepest(&app)->get_name(), &HelpCommand::name);
-  return word == page.words.end() ? page : word_of(page, *word);
+  if (word == page.words.end())
+    return page;
+  return word_of(page, *word);
 }
 
 base::Error unknown_command(const std::string& name, const Words& words) {
@@ -305,7 +315,9 @@ base::Error unknown_command(const std::string& name, const Words& words) {
 
 /// The exit code of a command's result; prints its failure.
 int code_of(const base::Result<int>& done) {
-  return done ? *done : say(done.error());
+  if (!done)
+    return say(done.error());
+  return *done;
 }
 
 /// `code`, unless what was printed did not reach standard output (a full disk).
@@ -398,7 +410,9 @@ bool is_quiet() {
 base::Error unknown_argument(const CLI::App& app, std::string_view command) {
   const CLI::App* at = deepest(&app);
   const auto rest = app.remaining(true);
-  const std::string first = rest.empty() ? std::string("?") : rest.front();
+  std::string first = "?";
+  if (!rest.empty())
+    first = rest.front();
   const std::string see = "See rangescope help " + std::string(command);
   base::Error error{base::Code::kUsage, {}, {}, see};
   std::string nearest;
@@ -460,9 +474,11 @@ int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>
       return base::exit_code(base::Code::kUsage);
     }
     std::string name = words.front();
-    if ((name == "--version" || name == "-V") &&
-        (words.size() == 1 || (words.size() == 2 && words[1] == "--json")))
-      return code_of(put(words.size() == 1 ? version_text() : version_json()));
+    const bool is_version = name == "--version" || name == "-V";
+    if (is_version && words.size() == 1)
+      return code_of(put(version_text()));
+    if (is_version && words.size() == 2 && words[1] == "--json")
+      return code_of(put(version_json()));
     if (name == "--help" || name == "-h" || name == "--help-all")
       name = "help";
     words.erase(words.begin());

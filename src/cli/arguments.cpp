@@ -30,7 +30,9 @@ std::map<std::string_view, CommandHelp> read_help() {
       into->summary = value;
       into->group = text;
     } else if (name.empty()) {
-      into->details += (into->details.empty() ? "" : "\n") + std::string(value);
+      if (!into->details.empty())
+        into->details += '\n';
+      into->details += value;
     } else if (name == "word") {
       into->verbs.emplace_back(value, text);
     } else if (name == "mainly") {
@@ -44,9 +46,26 @@ std::map<std::string_view, CommandHelp> read_help() {
 
 /// "runs list"
 std::string command_of(const CLI::App& app) {
-  const std::string name =
-      (app.get_parent() ? app.get_parent()->get_name() + " " : "") + app.get_name();
+  std::string name = app.get_name();
+  if (const CLI::App* parent = app.get_parent())
+    name = parent->get_name() + " " + name;
   return name.substr(name.find(' ') + 1);
+}
+
+/// "runs" of "runs list"; "" of "runs".
+std::string command_around(const std::string& command) {
+  const auto space = command.find(' ');
+  if (space == std::string::npos)
+    return {};
+  return command.substr(0, space);
+}
+
+/// As help and messages call it: "--output" of an option, "input" of a free word.
+std::string full_name(const CLI::Option& option) {
+  const auto& long_names = option.get_lnames();
+  if (long_names.empty())
+    return option.get_name(true);
+  return "--" + long_names.front();
 }
 
 std::string text_of(const config::Key& key) {
@@ -64,8 +83,11 @@ std::string value_name(const config::Key& key) {
     case config::KeyType::kSize: return "SIZE";
     case config::KeyType::kList: return "NAME,...";
     case config::KeyType::kExpressions: return "RANGE";
-    default: return key.allowed.empty() ? "TEXT" : std::string(key.allowed);
+    default: break;
   }
+  if (!key.allowed.empty())
+    return std::string(key.allowed);
+  return "TEXT";
 }
 
 }  // namespace
@@ -96,23 +118,23 @@ Argument Argument::one_of(std::vector<std::string> values) const {
   const auto look = [values = std::move(values)](const std::string& text) -> std::string {
     if (std::find(values.begin(), values.end(), text) != values.end())
       return {};
-    const std::string hint = base::did_you_mean(text, values);
-    return refusal("is not one of its values",
-                   text,
-                   hint.empty() ? "Write one of " + base::join(values, ", ") : hint);
+    std::string hint = base::did_you_mean(text, values);
+    if (hint.empty())
+      hint = "Write one of " + base::join(values, ", ");
+    return refusal("is not one of its values", text, hint);
   };
   return Argument(option_->check(look));
 }
 
 Argument Argument::between(double low, double high) const {
   const auto look = [low, high](const std::string& text) -> std::string {
+    const std::string hint = fmt::format("Write a number from {} to {}", low, high);
     double value = 0;
-    const bool number = CLI::detail::lexical_cast(text, value);
-    if (number && value >= low && value <= high)
+    if (!CLI::detail::lexical_cast(text, value))
+      return refusal("is not a number", text, hint);
+    if (value >= low && value <= high)
       return {};
-    return refusal(number ? "is out of range" : "is not a number",
-                   text,
-                   fmt::format("Write a number from {} to {}", low, high));
+    return refusal("is out of range", text, hint);
   };
   return Argument(option_->check(look));
 }
@@ -127,15 +149,18 @@ Arguments Arguments::under(const std::string& title) const {
   return same;
 }
 Argument Arguments::declared(CLI::Option* option) const {
-  const Argument made(title_.empty() ? option : option->group(title_));
-  const auto& names = option->get_lnames();
-  const std::string name = names.empty() ? option->get_name(true) : "--" + names.front();
-  for (std::string scope = command_of(*app_);;
-       scope.resize(scope.find(' ') == std::string::npos ? 0 : scope.find(' '))) {
+  if (!title_.empty())
+    option->group(title_);
+  const Argument made(option);
+  const std::string name = full_name(*option);
+  for (std::string scope = command_of(*app_);; scope = command_around(scope)) {
     const auto& options = help_for(scope).options;
     if (const auto found = options.find(name); found != options.end()) {
-      option->description(std::string(found->second.second));
-      return found->second.first.empty() ? made : made.type_name(std::string(found->second.first));
+      const auto& [value, description] = found->second;
+      option->description(std::string(description));
+      if (!value.empty())
+        made.type_name(std::string(value));
+      return made;
     }
     if (scope.empty())
       break;
@@ -151,7 +176,9 @@ Argument Arguments::declared(CLI::Option* option) const {
     return made.one_of({choices.begin(), choices.end()});
   }
   made.type_name(value_name(*key));
-  return key->type == config::KeyType::kInt ? made.between(key->min, key->max) : made;
+  if (key->type == config::KeyType::kInt)
+    return made.between(key->min, key->max);
+  return made;
 }
 
 template <class Value>
@@ -185,17 +212,17 @@ Argument Arguments::add_duration(const std::string& names,
                                  std::function<void(std::int64_t)> take,
                                  std::int64_t low,
                                  std::int64_t high) const {
-  auto taken = [names, low, high, take = std::move(take)](const std::string& given) {
-    const auto ns = config::parse_duration(given);
+  auto take_duration = [names, low, high, take = std::move(take)](const std::string& text) {
+    const auto ns = config::parse_duration(text);
     if (!ns || *ns < low || *ns > high)
       refuse(names,
-             "'" + base::printable(given) + "' is not a time from " +
+             "'" + base::printable(text) + "' is not a time from " +
                  base::format_ns(static_cast<double>(low)) + " to " +
                  base::format_ns(static_cast<double>(high)),
              "Write a number with a unit, 100ms or 30s or 5m; without one it is in seconds");
     take(*ns);
   };
-  return add_option(names, std::move(taken)).type_name("TIME");
+  return add_option(names, std::move(take_duration)).type_name("TIME");
 }
 Argument Arguments::add_flag(const std::string& names, bool& into) const {
   return declared(app_->add_flag(names, into));
@@ -238,8 +265,12 @@ bool Arguments::declares(const std::string& name) const {
   return app_->get_option_no_throw(name) != nullptr;
 }
 std::vector<std::string> Arguments::results(const std::string& name) const {
-  const CLI::Option* option = app_ ? app_->get_option_no_throw(name) : nullptr;
-  return option ? option->results() : std::vector<std::string>{};
+  if (!app_)
+    return {};
+  const CLI::Option* option = app_->get_option_no_throw(name);
+  if (!option)
+    return {};
+  return option->results();
 }
 base::Result<void> Arguments::set(const std::string& name,
                                   const std::vector<std::string>& values,
@@ -254,11 +285,11 @@ base::Result<void> Arguments::set(const std::string& name,
     option->run_callback();
   } catch (const CLI::ParseError& error) {
     const std::string text = error.what();  // refuse() puts the hint behind a newline
-    const auto line = text.find('\n');
-    return base::fail(base::Code::kConfig,
-                      text.substr(0, line),
-                      where,
-                      line == std::string::npos ? "" : text.substr(line + 1));
+    const auto first_line_end = text.find('\n');
+    std::string hint;
+    if (first_line_end != std::string::npos)
+      hint = text.substr(first_line_end + 1);
+    return base::fail(base::Code::kConfig, text.substr(0, first_line_end), where, std::move(hint));
   }
   return {};
 }

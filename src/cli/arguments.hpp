@@ -121,7 +121,7 @@ class Arguments {
   void optional_subcommand() const;
   /// A word that has options of its own; one such word must be given.
   [[nodiscard]] Arguments add_subcommand(const std::string& name) const;
-  /// The first word that nobody declared and all behind it are left over.
+  /// The first undeclared word, and all words behind it, are left over.
   void prefix_command() const;
 
   // After parsing

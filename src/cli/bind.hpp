@@ -60,9 +60,9 @@ struct ReportChoice {
       false;  ///< CSV in a file without apostrophes before what a spreadsheet would compute
   report::Style style;
 };
-/// kIo where `choice.to` names a file that cannot be written, before what takes long: a folder, or
-/// in a folder that does not exist. kUsage for a format that is no text where nobody could use it:
-/// on a terminal, or among what a program says. `fd` is where it goes without -o.
+/// Called before the work that takes long. kIo if `choice.to` cannot be written: it is a folder, or
+/// its folder does not exist. kUsage for a binary format on a terminal, or mixed with the output of
+/// the program. `fd` is where the report goes without -o.
 [[nodiscard]] base::Result<void> check_destination(const ReportChoice& choice, int fd);
 /// --json, which every command that prints numbers takes
 void bind_json(const Arguments& app, std::string& format);

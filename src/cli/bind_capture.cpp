@@ -19,7 +19,7 @@
 namespace rangescope::cli {
 namespace {
 
-/// For the library: one beside the other.
+/// For the library: one pattern a line.
 std::string lines_of(const std::string& option, const std::vector<std::string>& patterns) {
   if (patterns.size() > wire::kMostFunctions)
     refuse(
@@ -67,9 +67,10 @@ std::string phases_of(const std::string& path) {
 /// [NAME=]PATTERN, both of them something.
 void check_function_pattern(const std::string& written) {
   const auto equals = written.find('=');
-  const bool has_name = equals != std::string::npos;
-  const bool is_empty = base::trim(written.substr(has_name ? equals + 1 : 0)).empty();
-  if (is_empty || (has_name && equals == 0))
+  std::string_view pattern = written;
+  if (equals != std::string::npos)
+    pattern.remove_prefix(equals + 1);
+  if (base::trim(pattern).empty() || equals == 0)
     refuse(
         "--functions",
         "'" + base::printable(written) + "' names no function",
@@ -114,8 +115,10 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
       };
   app.add_option("--functions", choose).type_name("[NAME=]PATTERN").repeated();
   app.add_option("--phases", [&options](const std::string& text) {
-    if (text != "auto")
-      options.extra_env[wire::kPhases] = text == "off" ? text : phases_of(text);
+    if (text == "off")
+      options.extra_env[wire::kPhases] = text;
+    else if (text != "auto")
+      options.extra_env[wire::kPhases] = phases_of(text);
   });
   app.add_duration(
       "--flush-interval",
@@ -132,8 +135,9 @@ void bind_cpu(const Arguments& app, profile::SampleChoice& choice) {
   app.add_option("--cpu",
                  [&choice](const std::string& text) {
                    choice.cpu_off = text == "off";
-                   choice.cpu_hz =
-                       text.empty() ? std::optional(profile::kAutoCpu_hz) : std::nullopt;
+                   choice.cpu_hz.reset();
+                   if (text.empty())
+                     choice.cpu_hz = profile::kAutoCpu_hz;
                    if (text.empty() || text == "off" || text == "auto")
                      return;
                    std::string_view number = text;

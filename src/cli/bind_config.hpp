@@ -25,8 +25,8 @@ class ConfigArguments {
   /// Composes. `program` (what stood behind --) becomes workload.command unless it is empty. A
   /// gated recording switches nsys on, and that is said.
   [[nodiscard]] base::Result<config::Config> compose(const std::vector<std::string>& program) const;
-  /// Gives the options that others declared what the configuration says of their keys, whoever said
-  /// it there.
+  /// Sets the options that others declared to the configuration's values of their keys, from
+  /// whichever source these came.
   [[nodiscard]] base::Result<void> apply(const config::Config& config) const;
   /// The same inputs, for `config groups`.
   [[nodiscard]] base::Result<config::Inputs> inputs(const std::vector<std::string>& program) const;
@@ -35,6 +35,10 @@ class ConfigArguments {
   void set_words(std::vector<std::string> words) { words_ = std::move(words); }
 
  private:
+  [[nodiscard]] base::Result<void> add_project_file(config::Inputs& in) const;
+  [[nodiscard]] base::Result<void> add_named_files(config::Inputs& in) const;
+  [[nodiscard]] base::Result<void> add_overrides(config::Inputs& in) const;
+
   Arguments app_;
   bool aliases_ = true;
   std::vector<std::string> words_, config_files_, config_dirs_;

@@ -72,11 +72,10 @@ void check_office_ending(const std::string& to) {
   for (const std::string_view ending : {".pdf", ".png", ".jpg", ".svg", ".docx", ".xlsx", ".ods"}) {
     if (!to.ends_with(ending))
       continue;
-    const bool is_sheet = ending == ".xlsx" || ending == ".ods";
-    refuse("--output",
-           "there is no output format " + std::string(ending),
-           is_sheet ? "Write -o report.csv and open that file"
-                    : "Write -o report.html and print the page");
+    std::string hint = "Write -o report.html and print the page";
+    if (ending == ".xlsx" || ending == ".ods")
+      hint = "Write -o report.csv and open that file";
+    refuse("--output", "there is no output format " + std::string(ending), hint);
   }
 }
 

@@ -161,20 +161,22 @@ class AttachTo final : public Subcommand {
 
   /// Below a job's launcher, the outermost process that has this rank.
   static base::Result<std::uint32_t> find_rank(std::uint32_t launcher, std::size_t wanted) {
-    std::string ranks;
+    std::vector<std::string> ranks;
     for (const sample::cpu::Member& member : sample::cpu::members_of(launcher, true)) {
       const auto rank = rank_of(member.pid);
       if (rank == wanted)
         return member.pid;
       if (rank)
-        ranks += (ranks.empty() ? "" : ", ") + std::to_string(*rank);
+        ranks.push_back(std::to_string(*rank));
     }
+    std::string hint = "Name the launcher of a job on this host: pgrep torchrun, pgrep mpirun";
+    if (!ranks.empty())
+      hint = "Ranks of these processes: " + base::join(ranks, ", ");
     return base::fail(
         base::Code::kNoInput,
         "no process below " + std::to_string(launcher) + " is rank " + std::to_string(wanted),
         "--rank",
-        ranks.empty() ? "Name the launcher of a job on this host: pgrep torchrun, pgrep mpirun"
-                      : "Ranks of these processes: " + ranks);
+        std::move(hint));
   }
 
   std::string pid_, gpu_;

@@ -64,8 +64,8 @@ std::string without_digits(const std::string& name) {
   return out;
 }
 
-bool writable(const SeenRange& seen) {
-  return std::all_of(seen.path.begin(), seen.path.end(), [](const std::string& name) {
+bool writable(const SeenRange& range) {
+  return std::all_of(range.path.begin(), range.path.end(), [](const std::string& name) {
     return !name.empty() && base::printable(name) == name;
   });
 }
@@ -79,22 +79,26 @@ bool below(const SeenRange& child, const SeenRange& parent) {
 /// The ranges worth measuring: outermost ones with GPU work (any, in a program without), but not a
 /// single one around everything: then those inside it. The most work first. Ranges that differ in
 /// numbers only have one key.
-std::pair<std::string, std::string> family(const SeenRange& seen) {
-  return {seen.domain + (seen.kind == model::RangeKind::kPushPop ? "/" : ""),
-          without_digits(seen.path.back())};
+std::pair<std::string, std::string> family(const SeenRange& range) {
+  std::string domain_and_kind = range.domain;
+  if (range.kind == model::RangeKind::kPushPop)
+    domain_and_kind += '/';
+  return {std::move(domain_and_kind), without_digits(range.path.back())};
 }
 
 std::vector<const SeenRange*> choose(const doctor::ProgramFacts& facts) {
-  const auto work = [&](const SeenRange& seen) {
-    return facts.kernels + facts.graph_launches > 0
-               ? seen.kernels + seen.graph_launches
-               : static_cast<std::uint64_t>(std::max<std::int64_t>(seen.total_ns, 0));
+  const bool has_gpu_work = facts.kernels + facts.graph_launches > 0;
+  const auto work = [&](const SeenRange& range) {
+    if (has_gpu_work)
+      return range.kernels + range.graph_launches;
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(range.total_ns, 0));
   };
   std::vector<const SeenRange*> chosen;
-  for (const SeenRange& seen : facts.ranges)
-    if (seen.path.size() == 1 && seen.occurrences > seen.unclosed && work(seen) > 0 &&
-        writable(seen))
-      chosen.push_back(&seen);
+  for (const SeenRange& range : facts.ranges) {
+    const bool has_ended = range.occurrences > range.unclosed;
+    if (range.path.size() == 1 && has_ended && work(range) > 0 && writable(range))
+      chosen.push_back(&range);
+  }
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -105,10 +109,10 @@ std::vector<const SeenRange*> choose(const doctor::ProgramFacts& facts) {
         continue;
       std::vector<const SeenRange*> inside;
       std::uint64_t sum = 0;
-      for (const SeenRange& seen : facts.ranges)
-        if (below(seen, *chosen[i]) && work(seen) > 0 && writable(seen)) {
-          inside.push_back(&seen);
-          sum += work(seen);
+      for (const SeenRange& range : facts.ranges)
+        if (below(range, *chosen[i]) && work(range) > 0 && writable(range)) {
+          inside.push_back(&range);
+          sum += work(range);
         }
       if (inside.empty() || sum * 10 < work(*chosen[i]) * 9)
         continue;
@@ -124,73 +128,130 @@ std::vector<const SeenRange*> choose(const doctor::ProgramFacts& facts) {
   return chosen;
 }
 
-std::vector<Include> includes_of(const doctor::ProgramFacts& facts) {
-  std::vector<const SeenRange*> chosen = choose(facts);
-  std::map<std::pair<std::string, std::string>, std::size_t> alike;
-  for (const SeenRange* seen : chosen)
-    ++alike[family(*seen)];
-  std::vector<Include> out;
-  std::map<std::pair<std::string, std::string>, std::size_t> placed;
-  for (const SeenRange* seen : chosen) {
-    const bool pattern = alike[family(*seen)] >= kManyAlike;
-    std::size_t at = out.size();
-    if (pattern)
-      at = placed.try_emplace(family(*seen), at).first->second;
-    if (at == out.size()) {
-      Include include;
-      if (pattern) {
-        std::string name = base::replace_all(
-            model::escape_regex(without_digits(seen->path.back())), "0", "[0-9]+");
-        include.expression = "regex:";
-        if (!seen->domain.empty())
-          include.expression += "^" + model::escape_regex(seen->domain) + "$@";
-        include.expression += "^" + name + "$";
-        if (seen->kind == model::RangeKind::kPushPop)
-          include.expression += "/";
-      } else {
-        include.expression = model::expression_of(seen->domain, seen->path, seen->kind);
-      }
-      out.push_back(std::move(include));
-    }
-    out[at].occurrences += seen->occurrences - seen->unclosed;
-    out[at].kernels += seen->kernels;
-    out[at].total_ns += seen->total_ns;
-  }
-  if (out.size() > kMostIncludes)
-    out.resize(kMostIncludes);
-  return out;
+/// One expression for all ranges of the family: "regex:^layer [0-9]+$/".
+std::string family_expression(const SeenRange& member) {
+  const std::string name = model::escape_regex(without_digits(member.path.back()));
+  std::string expression = "regex:";
+  if (!member.domain.empty())
+    expression += "^" + model::escape_regex(member.domain) + "$@";
+  expression += "^" + base::replace_all(name, "0", "[0-9]+") + "$";
+  if (member.kind == model::RangeKind::kPushPop)
+    expression += '/';
+  return expression;
 }
 
-/// Groups of which at least one complete set fits into the occurrences of the rarest range, and
-/// what was counted.
-std::pair<std::vector<std::string>, std::string> groups_that_fit(const std::string& chip,
-                                                                 std::uint64_t occurrences) {
-  const std::uint64_t room = occurrences > kTraced ? occurrences - kTraced : 0;
-  std::vector<std::string> chosen;
-  std::string told;
+std::vector<Include> includes_of(const doctor::ProgramFacts& facts) {
+  std::vector<const SeenRange*> chosen = choose(facts);
+  std::map<std::pair<std::string, std::string>, std::size_t> family_sizes;
+  for (const SeenRange* range : chosen)
+    ++family_sizes[family(*range)];
+  std::vector<Include> includes;
+  std::map<std::pair<std::string, std::string>, std::size_t> include_of_family;
+  for (const SeenRange* range : chosen) {
+    const bool is_pattern = family_sizes[family(*range)] >= kManyAlike;
+    std::size_t index = includes.size();
+    if (is_pattern)
+      index = include_of_family.try_emplace(family(*range), index).first->second;
+    if (index == includes.size()) {
+      Include& include = includes.emplace_back();
+      if (is_pattern)
+        include.expression = family_expression(*range);
+      else
+        include.expression = model::expression_of(range->domain, range->path, range->kind);
+    }
+    includes[index].occurrences += range->occurrences - range->unclosed;
+    includes[index].kernels += range->kernels;
+    includes[index].total_ns += range->total_ns;
+  }
+  if (includes.size() > kMostIncludes)
+    includes.resize(kMostIncludes);
+  return includes;
+}
+
+struct FittingGroups {
+  std::vector<std::string> names;
+  std::string reason;  ///< what was counted
+};
+
+/// Without a count of passes: a small group, if any pass fits.
+FittingGroups uncounted_groups(std::uint64_t passes_that_fit) {
+  FittingGroups groups{{}, "passes could not be counted here"};
+  if (passes_that_fit > 0)
+    groups.names = {"quick"};
+  return groups;
+}
+
+/// Groups of which at least one complete set fits into the occurrences of the rarest range.
+FittingGroups groups_that_fit(const std::string& chip, std::uint64_t occurrences) {
+  const std::uint64_t passes_that_fit = std::max(occurrences, kTraced) - kTraced;
   const auto shipped = config::shipped_groups();
   const auto planner = profile::open_planner();
-  const std::pair uncounted{room > 0 ? std::vector<std::string>{"quick"} : chosen,
-                            std::string("passes could not be counted here")};
   if (!shipped || !planner)
-    return uncounted;
-  bool counted = false;
+    return uncounted_groups(passes_that_fit);
+  FittingGroups chosen;
+  bool is_counted = false;
   for (const char* group : kGroups) {
-    auto wanted = chosen;
+    auto wanted = chosen.names;
     wanted.emplace_back(group);
     const auto plan = planner->plan(chip, wanted, *shipped);
     if (!plan)
       continue;  // the chip lacks the group's counters
-    counted = true;
-    if (plan->passes > room)
+    is_counted = true;
+    if (plan->passes > passes_that_fit)
       continue;
-    chosen = std::move(wanted);
-    told = fmt::format("{} on {}, and the rarest range occurs {}",
-                       base::counted(plan->passes, "pass"),
-                       chip,
-                       base::counted(occurrences, "time"));
+    chosen.names = std::move(wanted);
+    chosen.reason = fmt::format("{} on {}, and the rarest range occurs {}",
+                                base::counted(plan->passes, "pass"),
+                                chip,
+                                base::counted(occurrences, "time"));
   }
-  return counted ? std::pair{chosen, told} : uncounted;
+  if (!is_counted)
+    return uncounted_groups(passes_that_fit);
+  return chosen;
+}
+
+std::string starter_head(const doctor::ProgramLook& look) {
+  std::vector<std::string> command;
+  for (const std::string& word : look.command)
+    command.push_back(yaml(word));
+  return "# Written by `rangescope config init` from a probe run of " +
+         base::format_ns(static_cast<double>(look.ended.wall_ns)) +
+         " at the program: " + base::counted(look.facts.ranges.size(), "range") + ", " +
+         base::counted(look.facts.kernels, "kernel") + ".\n" +
+         "# `rangescope config explain KEY` explains a key; `rangescope config validate` checks "
+         "this file.\nworkload:\n  command: [" +
+         base::join(command, ", ") + "]\n";
+}
+
+/// An item of ranges.include, with what was seen of it as a comment.
+std::string include_line(const Include& include, bool has_cuda) {
+  std::string text = "    - " + yaml(include.expression) + "  # " +
+                     base::counted(include.occurrences, "time") + ", " +
+                     base::format_ns(static_cast<double>(include.total_ns)) + " in all";
+  if (has_cuda)
+    text += ", " + base::counted(include.kernels, "kernel");
+  return text + "\n";
+}
+
+/// The metric groups; commented out where this machine cannot collect them.
+std::string starter_pipeline(std::uint64_t rarest) {
+  const doctor::Tools tools = profile::tools_here();
+  const std::string chip = profile::chip_of_machine().value_or("GH100");
+  const FittingGroups groups = groups_that_fit(chip, rarest);
+  if (groups.names.empty())
+    return "# No metric group fits: the rarest range occurs " + base::counted(rarest, "time") +
+           ", and each pass takes one instance. Take rare ranges out of include, or use ncu "
+           "(--ncu).\n";
+  const std::string metrics = "metrics: [" + base::join(groups.names, ", ") + "]\n";
+  const std::string text =
+      "pipeline:\n  native:\n"
+      "    # Counters per range, one pass per instance: " +
+      groups.reason + ".\n";
+  if (tools.native_counters)
+    return text + "    " + metrics;
+  return text +
+         "    # Not enabled, since this machine cannot: " + base::printable(tools.counters_reason) +
+         ".\n    # " + metrics;
 }
 
 /// The text of the file; "" where no range could be measured.
@@ -199,43 +260,16 @@ std::string starter(const doctor::ProgramLook& look) {
   if (includes.empty())
     return {};
   const doctor::ProgramFacts& facts = look.facts;
-  std::string text =
-      "# Written by `rangescope config init` from a probe run of " +
-      base::format_ns(static_cast<double>(look.ended.wall_ns)) +
-      " at the program: " + base::counted(facts.ranges.size(), "range") + ", " +
-      base::counted(facts.kernels, "kernel") + ".\n" +
-      "# `rangescope config explain KEY` explains a key; `rangescope config validate` checks this "
-      "file.\nworkload:\n  command: [";
-  for (std::size_t i = 0; i < look.command.size(); ++i)
-    text += (i ? ", " : "") + yaml(look.command[i]);
-  text += "]\nranges:\n  include:\n";
+  std::string text = starter_head(look) + "ranges:\n  include:\n";
   std::uint64_t rarest = 0;
   for (const Include& include : includes) {
-    text += "    - " + yaml(include.expression) + "  # " +
-            base::counted(include.occurrences, "time") + ", " +
-            base::format_ns(static_cast<double>(include.total_ns)) + " in all" +
-            (facts.cuda ? ", " + base::counted(include.kernels, "kernel") : "") + "\n";
-    rarest = rarest == 0 ? include.occurrences : std::min(rarest, include.occurrences);
+    text += include_line(include, facts.cuda);
+    if (rarest == 0 || include.occurrences < rarest)
+      rarest = include.occurrences;
   }
   if (facts.kernels + facts.graph_launches == 0)
     return text;
-  const doctor::Tools tools = profile::tools_here();
-  const auto chip = profile::chip_of_machine();
-  const auto [groups, told] = groups_that_fit(chip ? *chip : "GH100", rarest);
-  if (groups.empty()) {
-    text += "# No metric group fits: the rarest range occurs " + base::counted(rarest, "time") +
-            ", and each pass takes one instance. Take rare ranges out of include, or use ncu "
-            "(--ncu).\n";
-    return text;
-  }
-  text += "pipeline:\n  native:\n    # Counters per range, one pass per instance: " + told + ".\n";
-  if (!tools.native_counters)
-    text +=
-        "    # Not enabled, since this machine cannot: " + base::printable(tools.counters_reason) +
-        ".\n";
-  text += std::string("    ") + (tools.native_counters ? "" : "# ") + "metrics: [" +
-          base::join(groups, ", ") + "]\n";
-  return text;
+  return text + starter_pipeline(rarest);
 }
 
 /// Writes it under its name once it composes like any other file; kInternal, and no file, where it
@@ -281,85 +315,121 @@ class ConfigCommand final : public Subcommand {
     arguments_.set_words(overrides);
     const std::vector<std::string> actions{
         "show", "explain", "groups", "validate", "trust", "init"};
-    const std::string action = words.empty() ? "show" : words.front();
-    const std::string operand = words.size() > 1 ? words[1] : "";
+    const std::string action = word_or(words, 0, "show");
+    const std::string operand = word_or(words, 1, "");
     if (std::find(actions.begin(), actions.end(), action) == actions.end())
-      return base::fail(base::Code::kUsage,
-                        "there is no 'config " + base::printable(action) + "'",
-                        {},
-                        base::did_you_mean(action, actions).empty()
-                            ? "It is show, explain, groups, validate, trust or init."
-                            : base::did_you_mean(action, actions));
-    if (action == "init")
-      return operand.empty() ? init() : tl::make_unexpected(misplaced(operand));
+      return tl::make_unexpected(unknown_action(action, actions));
+    if (action == "init") {
+      if (!operand.empty())
+        return tl::make_unexpected(misplaced(operand));
+      return init();
+    }
     if (!program_.empty())
       return tl::make_unexpected(misplaced(program_.front()));
     if (words.size() > 2)
-      return base::fail(base::Code::kUsage,
-                        "'" + base::printable(words[2]) + "' is one argument too many",
-                        {},
-                        "Name one key or section.");
-    if (!operand.empty() && (action == "groups" || action == "validate"))
-      return base::fail(base::Code::kUsage,
-                        "'" + base::printable(operand) + "' is one argument too many",
-                        {},
-                        action == "groups"
-                            ? "Write: rangescope config groups"
-                            : "Name a file with --config: rangescope config validate --config " +
-                                  base::shell_quote(operand));
+      return tl::make_unexpected(too_many(words[2], "Name one key or section."));
+    if (!operand.empty() && action == "groups")
+      return tl::make_unexpected(too_many(operand, "Write: rangescope config groups"));
+    if (!operand.empty() && action == "validate")
+      return tl::make_unexpected(
+          too_many(operand,
+                   "Name a file with --config: rangescope config validate --config " +
+                       base::shell_quote(operand)));
     if (action == "groups")
       return groups();
-    if (action == "trust") {
-      if (operand.empty())
-        return base::fail(base::Code::kUsage,
-                          "no file was named",
-                          {},
-                          "Write: rangescope config trust rangescope.yaml");
-      const auto done = config::trust(operand);
-      TRY(done);
-      return 0;
-    }
+    if (action == "trust")
+      return trust(operand);
     const auto config = TRY(arguments_.compose({}));
     if (action == "validate") {
       std::puts(("valid: " + base::join(config.files, ", ")).c_str());
       return 0;
     }
-    if (action == "explain") {
-      if (operand.empty())
-        return base::fail(base::Code::kUsage,
-                          "no key was named",
-                          {},
-                          "Write: rangescope config explain run.keep");
-      const auto text = TRY(config::explain(config, operand));
-      std::fputs(text.c_str(), stdout);
-      return 0;
-    }
-    const config::Value* value = config::at_path(config.root, operand);
-    if (!value) {
-      if (config::find_key(operand))
-        return std::puts("null"), 0;
-      return tl::make_unexpected(config::unknown_key(operand, {}));
-    }
-    std::fputs(config::to_yaml(*value, origin_).c_str(), stdout);
-    return 0;
+    if (action == "explain")
+      return explain(config, operand);
+    return show(config, operand);
   }
 
  private:
+  static std::string word_or(const std::vector<std::string>& words,
+                             std::size_t index,
+                             const std::string& otherwise) {
+    if (index < words.size())
+      return words[index];
+    return otherwise;
+  }
+
+  static base::Error unknown_action(const std::string& action,
+                                    const std::vector<std::string>& actions) {
+    std::string hint = base::did_you_mean(action, actions);
+    if (hint.empty())
+      hint = "It is show, explain, groups, validate, trust or init.";
+    return {base::Code::kUsage,
+            "there is no 'config " + base::printable(action) + "'",
+            {},
+            std::move(hint)};
+  }
+
+  static base::Error too_many(const std::string& word, std::string hint) {
+    return {base::Code::kUsage,
+            "'" + base::printable(word) + "' is one argument too many",
+            {},
+            std::move(hint)};
+  }
+
+  static base::Result<int> trust(const std::string& file) {
+    if (file.empty())
+      return base::fail(base::Code::kUsage,
+                        "no file was named",
+                        {},
+                        "Write: rangescope config trust rangescope.yaml");
+    const auto done = config::trust(file);
+    TRY(done);
+    return 0;
+  }
+
+  static base::Result<int> explain(const config::Config& config, const std::string& key) {
+    if (key.empty())
+      return base::fail(
+          base::Code::kUsage, "no key was named", {}, "Write: rangescope config explain run.keep");
+    const auto text = TRY(config::explain(config, key));
+    std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+
+  /// A key or a section; "" is all of it.
+  [[nodiscard]] base::Result<int> show(const config::Config& config,
+                                       const std::string& path) const {
+    if (const config::Value* value = config::at_path(config.root, path)) {
+      std::fputs(config::to_yaml(*value, origin_).c_str(), stdout);
+      return 0;
+    }
+    if (!config::find_key(path))
+      return tl::make_unexpected(config::unknown_key(path, {}));
+    std::puts("null");
+    return 0;
+  }
+
   [[nodiscard]] base::Result<int> groups() {
     auto inputs = TRY(arguments_.inputs({}));
     auto config = config::compose(inputs);
     for (const auto& [group, options] : config::groups(inputs)) {
       std::string line = group + ":";
       for (const std::string& option : options) {
-        bool chosen = false;
-        if (config)
-          for (const config::Choice& choice : config->choices)
-            chosen = chosen || (choice.group == group && choice.option == option);
-        line += " " + option + (chosen ? "*" : "");
+        line += " " + option;
+        if (config && is_chosen(*config, group, option))
+          line += "*";
       }
       std::puts(line.c_str());
     }
     return 0;
+  }
+
+  static bool is_chosen(const config::Config& config,
+                        const std::string& group,
+                        const std::string& option) {
+    return std::ranges::any_of(config.choices, [&](const config::Choice& choice) {
+      return choice.group == group && choice.option == option;
+    });
   }
 
   [[nodiscard]] static base::Error misplaced(const std::string& word) {
@@ -385,13 +455,17 @@ class ConfigCommand final : public Subcommand {
     look_.command = program_;
     const auto look = TRY(profile::look_at_program(look_));
     const auto findings = doctor::diagnose(look);
-    const std::string text = look.not_started ? std::string() : starter(look);
+    std::string text;
+    if (!look.not_started)
+      text = starter(look);
     if (text.empty()) {
       for (const model::Finding& finding : findings)
         if (finding.verdict == model::Grade::kFail || finding.verdict == model::Grade::kWarn)
           std::fputs(report::finding_text(finding, false).c_str(), stderr);
-      const int code = doctor::exit_code_of(findings);
-      return base::fail(code == 66 ? base::Code::kNoInput : base::Code::kNothingCaptured,
+      base::Code code = base::Code::kNothingCaptured;
+      if (doctor::exit_code_of(findings) == base::exit_code(base::Code::kNoInput))
+        code = base::Code::kNoInput;
+      return base::fail(code,
                         "no range of the program could be measured",
                         {},
                         "Check it with: rangescope doctor -- " + base::shell_quote(program_));
@@ -399,8 +473,10 @@ class ConfigCommand final : public Subcommand {
     TRY(write_starter(text, to_));
     if (auto trusted = config::trust(to_); !trusted)  // who wrote it for this user trusts it
       base::warn("the file is not trusted yet: rangescope config trust " + base::shell_quote(to_));
-    base::info("wrote " + to_ + "; run it with: rangescope profile" +
-               (to_ == "rangescope.yaml" ? "" : " --config " + base::shell_quote(to_)));
+    std::string command = "rangescope profile";
+    if (to_ != "rangescope.yaml")
+      command += " --config " + base::shell_quote(to_);
+    base::info("wrote " + to_ + "; run it with: " + command);
     return 0;
   }
 
