@@ -128,12 +128,14 @@ base::Result<std::string> ask(const fs::path& captures, const std::string& reque
                       (captures / control::kSocket).string());
   if (!sent && (error == ENOENT || error == ECONNREFUSED))
     return tl::make_unexpected(closed(captures));
-  if (!sent || text.empty())
-    return base::fail(
-        base::Code::kPermission,
-        "the run does not answer: " +
-            std::string(sent ? "it may belong to another user" : std::strerror(error)),
-        (captures / control::kSocket).string());
+  if (!sent || text.empty()) {
+    std::string reason = "it may belong to another user";
+    if (!sent)
+      reason = std::strerror(error);
+    return base::fail(base::Code::kPermission,
+                      "the run does not answer: " + reason,
+                      (captures / control::kSocket).string());
+  }
   if (text.starts_with("error "))
     return base::fail(base::Code::kUsage,
                       base::printable(base::trim(std::string_view(text).substr(6))),
@@ -166,15 +168,20 @@ class Control final : public Subcommand {
     if (verb_ == "report")
       return report(captures);
     if (verb_ == "mark") {
-      const auto answer = TRY(ask(captures, "mark " + (window_.empty() ? "mark" : window_)));
+      std::string name = "mark";
+      if (!window_.empty())
+        name = window_;
+      const auto answer = TRY(ask(captures, "mark " + name));
       return put(printable_lines(std::string_view(answer).substr(3)));
     }
     if (!window_.empty())
       return base::fail(
           base::Code::kUsage, "one word too many: " + base::printable(window_), verb_);
     const auto answer = TRY(ask(captures, verb_));
-    const std::size_t said_from = answer.starts_with("ok ") ? 3 : 0;
-    return put(printable_lines(std::string_view(answer).substr(said_from)));
+    std::string_view lines = answer;
+    if (lines.starts_with("ok "))
+      lines.remove_prefix(3);
+    return put(printable_lines(lines));
   }
 
  private:
@@ -191,14 +198,20 @@ class Control final : public Subcommand {
     constexpr auto kPatience = std::chrono::minutes(2);
     for (const auto until = std::chrono::steady_clock::now() + kPatience;;) {
       const auto answer = TRY(ask(captures, "status"));
-      const std::uint32_t last =
-          number_after(answer, "window") - (answer.starts_with("ok recording") ? 1 : 0);
-      window = window != 0 ? window : static_cast<std::uint32_t>(wanted.value_or(last));
-      if (window == 0 || window > last)
+      std::uint32_t last_ended = number_after(answer, "window");
+      if (answer.starts_with("ok recording"))
+        --last_ended;
+      if (window == 0)
+        window = static_cast<std::uint32_t>(wanted.value_or(last_ended));
+      if (window == 0 || window > last_ended) {
+        std::string what = "no window has ended";
+        if (wanted)
+          what = "that window has not ended";
         return base::fail(base::Code::kNothingCaptured,
-                          wanted ? "that window has not ended" : "no window has ended",
+                          std::move(what),
                           run_,
                           "End it: rangescope ctl " + run_ + " stop");
+      }
       if (number_after(answer, "ready") >= window)
         break;
       if (std::chrono::steady_clock::now() > until)

@@ -30,9 +30,9 @@
 namespace rangescope::cli {
 namespace {
 
-/// Whatever the doctor was asked: of this machine, of a command line, or of a program.
+/// About this machine, a command line, a program or a log.
 struct Answer {
-  std::string_view asked;  ///< "machine", "command", "program", "log"
+  std::string_view subject;  ///< "machine", "command", "program", "log"
   std::vector<model::Finding> findings;
   std::optional<std::string> corrected =
       {};  ///< the command line that was meant; the last line for people
@@ -41,15 +41,19 @@ struct Answer {
   std::span<const doctor::Way> ways = {};
 };
 
+doctor::CpuSamplingSeen cpu_sampling_here() {
+  const auto allowed = sample::cpu::allowed();
+  if (!allowed)
+    return {allowed.error().what, allowed.error().hint};
+  return {{}, {}, allowed->kernel, allowed->switches};
+}
+
 /// `runs`: folder of the runs, whose room on the disk is asked for.
 Answer machine_answer(const std::filesystem::path& runs) {
   doctor::MachineSources sources = doctor::this_machine();
   sources.runs = runs;
   doctor::MachineFacts facts = doctor::gather_machine(sources);
-  const auto allowed = sample::cpu::allowed();
-  facts.cpu_sampling = allowed
-                           ? doctor::CpuSamplingSeen{{}, {}, allowed->kernel, allowed->switches}
-                           : doctor::CpuSamplingSeen{allowed.error().what, allowed.error().hint};
+  facts.cpu_sampling = cpu_sampling_here();
   return {"machine", doctor::run_checks(doctor::kMachineChecks, facts)};
 }
 
@@ -128,20 +132,32 @@ bool is_command(std::string_view line) {
   return false;
 }
 
+bool runs_tool(std::string_view line) {
+  return line.starts_with("ncu ") || line.starts_with("nsys ") || line.starts_with("sudo ");
+}
+
+/// The line without a shell's prompt in front of a tool: "user@host$ ncu ...", "+ nsys ...".
+std::string_view without_prompt(std::string_view line) {
+  constexpr std::size_t kLongestPrompt = 60;
+  for (const std::string_view prompt : {"$ ", "# ", "+ ", "> "}) {
+    const auto prompt_begin = line.find(prompt);
+    if (prompt_begin == std::string_view::npos || prompt_begin >= kLongestPrompt)
+      continue;
+    const std::string_view rest = base::trim(line.substr(prompt_begin + prompt.size()));
+    if (runs_tool(rest))
+      line = rest;
+  }
+  return line;
+}
+
 /// The first line of a log that runs nsys or ncu, behind a prompt or `+ `; "" where none does.
 std::string line_in(std::string_view log) {
   for (const std::string_view raw : base::split(log, '\n')) {
     std::string_view line = base::trim(raw);
     if (line.starts_with("==") || line.size() > 4000)
       continue;
-    for (const std::string_view prompt : {"$ ", "# ", "+ ", "> "})
-      if (const auto at = line.find(prompt); at != std::string_view::npos && at < 60)
-        if (const std::string_view rest = base::trim(line.substr(at + 2));
-            rest.starts_with("ncu ") || rest.starts_with("nsys ") || rest.starts_with("sudo "))
-          line = rest;
-    if (!line.starts_with("ncu ") && !line.starts_with("nsys ") && !line.starts_with("sudo "))
-      continue;
-    if (is_command(line) && collect::command::named_tool(line))
+    line = without_prompt(line);
+    if (runs_tool(line) && is_command(line) && collect::command::named_tool(line))
       return std::string(line);
   }
   return {};
@@ -159,11 +175,13 @@ std::string mended(const std::string& line, const collect::Complaint& cause) {
   return parsed->text();
 }
 
-/// What a log says of nsys, ncu, CUDA or PyTorch. `line`: the command line that was run, "" where
-/// nobody says; one that stands in the log is found. kBadData where nothing in it is understood.
+/// What a log says of nsys, ncu, CUDA or PyTorch. `line`: the command line that was run; "" to look
+/// for it in the log. kBadData if nothing in the log is understood.
 base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
   const auto log_findings = collect::read_log(log);
-  const std::string run = line.empty() ? line_in(log) : line;
+  std::string run = line;
+  if (run.empty())
+    run = line_in(log);
   Answer answer{"log", {}};
   std::string corrected;
   if (!run.empty()) {
@@ -177,11 +195,8 @@ base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
   }
   std::vector<model::Finding> found;
   for (const collect::Complaint& cause : log_findings) {
-    model::Finding finding =
-        doctor::finding_of(cause.id,
-                           found.empty() ? model::Grade::kFail : model::Grade::kWarn,
-                           cause.explanation,
-                           cause.cure);
+    const auto grade = found.empty() ? model::Grade::kFail : model::Grade::kWarn;
+    model::Finding finding = doctor::finding_of(cause.id, grade, cause.explanation, cause.cure);
     finding.question = "What does the log show?";
     finding.why = cause.evidence;
     if (!corrected.empty())
@@ -229,14 +244,16 @@ std::size_t count(const Answer& answer, Grade verdict) {
 Grade worst(const Answer& answer) {
   if (count(answer, Grade::kFail) > 0)
     return Grade::kFail;
-  return count(answer, Grade::kWarn) > 0 ? Grade::kWarn : Grade::kOk;
+  if (count(answer, Grade::kWarn) > 0)
+    return Grade::kWarn;
+  return Grade::kOk;
 }
 
 void write_json(const Answer& answer, report::Sink& sink) {
   report::JsonWriter json(sink);
   json.open_object();
   json.field("schema", "rangescope.doctor/1");
-  json.field("asked", answer.asked);
+  json.field("asked", answer.subject);
   json.field("verdict", model::verdict_name(worst(answer)));
   report::write_findings(json, answer.findings);
   if (answer.corrected)
@@ -263,7 +280,10 @@ void write_text(const Answer& answer, bool color, report::Sink& sink) {
 
 base::Result<int> print_answer(const Answer& answer, bool json) {
   report::DescriptorSink sink(STDOUT_FILENO, "standard output");
-  json ? write_json(answer, sink) : write_text(answer, style_on(STDOUT_FILENO, {}).color, sink);
+  if (json)
+    write_json(answer, sink);
+  else
+    write_text(answer, style_on(STDOUT_FILENO, {}).color, sink);
   TRY(sink.finish());
   return doctor::exit_code_of(answer.findings);
 }
@@ -323,13 +343,19 @@ class Doctor final : public Subcommand {
     words.erase(words.begin());
     if (std::erase(words, "--json") > 0)
       json_ = true;
-    const bool line = !words.empty() && words.front() == "--explain";
-    if ((!words.empty() && !line) || (!program_.empty() && !line))
+    std::string next_word;
+    if (!words.empty())
+      next_word = words.front();
+    else if (!program_.empty())
+      next_word = "--";
+    const bool has_line = next_word == "--explain";
+    const bool is_alone = words.empty() && program_.empty();
+    if (!is_alone && !has_line)
       return base::fail(base::Code::kUsage,
-                        "a log and '" + base::printable(words.empty() ? "--" : words.front()) + "'",
+                        "a log and '" + base::printable(next_word) + "'",
                         {},
                         "Give the log alone, or the command line after --explain");
-    if (line)
+    if (has_line)
       words.erase(words.begin());
     auto text = TRY(base::read_file(file == "-" ? "/dev/stdin" : file));
     std::string command;
@@ -361,12 +387,14 @@ class Doctor final : public Subcommand {
                         "unexpected argument '" + base::printable(words[1]) + "'",
                         "--explain",
                         "Put options of the doctor before --explain");
-    const auto answer =
-        TRY(command_answer(is_whole_line ? words.front() : base::shell_quote(words)));
+    std::string line = words.front();
+    if (!is_whole_line)
+      line = base::shell_quote(words);
+    const auto answer = TRY(command_answer(line));
     return print_answer(answer, json_);
   }
 
-  Arguments app_;  // what it stands for lives as long as run() does
+  Arguments app_;  // its options live as long as run()
   bool explain_ = false;
   profile::LookRequest look_;
   bool json_ = false, causes_ = false;

@@ -79,11 +79,14 @@ class Gate final : public Subcommand {
             return check.verdict == model::GateVerdict::kUndecided && (with_noise || !check.hidden);
           });
     };
-    const bool nothing = open(false) == std::ssize(judged.checks);
-    if (!nothing && (!gate_.strict || open(true) == 0))
+    const bool is_all_open = open(false) == std::ssize(judged.checks);
+    if (!is_all_open && (!gate_.strict || open(true) == 0))
       return 0;
+    std::string what = "not every value could be judged";
+    if (is_all_open)
+      what = "no value could be judged";
     return base::fail(base::Code::kNotComparable,
-                      nothing ? "no value could be judged" : "not every value could be judged",
+                      std::move(what),
                       judged.comparison.sides[1].label,
                       hint_for_undecided(judged));
   }
@@ -161,18 +164,20 @@ class Gate final : public Subcommand {
     if (path.error().code != base::Code::kNoInput)
       return tl::make_unexpected(path.error());
     auto run = load_side(baseline_, from_);
-    if (run)
-      return run;
-    return tl::make_unexpected(run.error().code == base::Code::kNoInput ? path.error()
-                                                                        : run.error());
+    const bool is_missing = !run && run.error().code == base::Code::kNoInput;
+    if (is_missing)
+      return tl::make_unexpected(path.error());
+    return run;
   }
 
   [[nodiscard]] base::Result<void> write(const model::Gate& gate) const {
     TRY(write_to(choice_,
                  STDOUT_FILENO,
                  [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
-                   (json_ == "-" ? report::write_gate_json : report::write_gate_table)(
-                       gate, style, sink);
+                   if (json_ == "-")
+                     report::write_gate_json(gate, style, sink);
+                   else
+                     report::write_gate_table(gate, style, sink);
                    return {};
                  }));
     using File = std::pair<const std::string*, report::WriteGate*>;

@@ -33,8 +33,12 @@ class Help final : public Subcommand {
       print(man_ ? man_overview(commands) : overview(commands));
       return 0;
     }
-    if (topic_ == "columns" || topic_ == "losses") {
-      print(topic_ == "columns" ? columns_page() : report::loss_page());
+    if (topic_ == "columns") {
+      print(columns_page());
+      return 0;
+    }
+    if (topic_ == "losses") {
+      print(report::loss_page());
       return 0;
     }
     std::vector<std::string> known = {"columns", "losses"};
@@ -47,8 +51,10 @@ class Help final : public Subcommand {
         return no_such_verb(command);
       if (man_)
         print(man_page(command));
+      else if (verb_.empty())
+        print(help_text(command, false));
       else
-        print(help_text(verb_.empty() ? command : word_of(command, *word), false));
+        print(help_text(word_of(command, *word), false));
       return 0;
     }
     std::string hint = base::did_you_mean(topic_, known);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -35,9 +36,11 @@ std::size_t occurrences(const collect::native::CounterPlan& plan, int rounds) {
   return plan.passes * static_cast<std::size_t>(rounds);
 }
 
-/// A name and, from column 18 on, what there is to say of it.
-std::string name_line(const std::string& left, const std::string& right) {
-  return left + std::string(left.size() < 18 ? 18 - left.size() : 1, ' ') + right + "\n";
+/// A name and, from column 18 on, its description.
+std::string name_line(const std::string& name, const std::string& description) {
+  constexpr std::size_t kNameWidth = 18;
+  const std::size_t gap = std::max(kNameWidth, name.size() + 1) - name.size();
+  return name + std::string(gap, ' ') + description + "\n";
 }
 
 nlohmann::json to_json(const model::MetricGroup& group) {
@@ -83,9 +86,10 @@ std::string groups_page(std::span<const model::MetricGroup> groups) {
 std::string group_page(const model::MetricGroup& group) {
   std::string text = group.name + ": " + group.title + "\n" + group.explain + "\n\ncounters\n";
   for (const auto& counter : group.counters) {
-    text += "  " + name_line(counter.alias,
-                             base::join(counter.any, " or ") +
-                                 (counter.absent ? " (may be missing)" : ""));
+    std::string names = base::join(counter.any, " or ");
+    if (counter.absent)
+      names += " (may be missing)";
+    text += "  " + name_line(counter.alias, names);
   }
   text += "\nmetrics\n";
   for (const auto& metric : group.metrics) {
@@ -165,6 +169,15 @@ std::string plan_page(const collect::native::CounterPlan& plan,
   return text;
 }
 
+nlohmann::json sample_plan_json(const profile::SamplePlan& plan) {
+  return {{"schema", "rangescope.sample_plan/1"},
+          {"chip", plan.chip},
+          {"cupti", plan.cupti},
+          {"passes", plan.metrics.empty() ? 0 : 1},
+          {"metrics", plan.metrics},
+          {"left_out", plan.left_out}};
+}
+
 std::string sample_plan_page(const profile::SamplePlan& plan) {
   std::string text = fmt::format("{}: one pass of PM sampling collects {} ({})\n",
                                  plan.chip,
@@ -183,7 +196,7 @@ std::string sample_plan_page(const profile::SamplePlan& plan) {
 
 using collect::native::Calibration;
 
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   return "\"" + base::replace_all(base::replace_all(text, "\\", "\\\\"), "\"", "\\\"") + "\"";
 }
 
@@ -198,53 +211,65 @@ std::string line(const std::string& what,
   return text + "\n";
 }
 
-/// What was measured beside the data sheet's values; `sheet` may be null.
+const double* rate_on_sheet(const model::Peaks& sheet, const std::string& key) {
+  const auto rate = sheet.flop_per_s.find(key);
+  if (rate == sheet.flop_per_s.end())
+    return nullptr;
+  return &rate->second;
+}
+
+/// The measured values, with the data sheet's next to them; `sheet` may be null.
 std::string calibration_table(const Calibration& c, const model::Peaks* sheet) {
-  std::string text =
-      c.device + ", driver for CUDA " + c.driver + "\n" +
-      fmt::format("{:<14} {:>14} {:>14}\n", "", "measured", sheet != nullptr ? "data sheet" : "");
-  text += line("memory",
-               c.memory_bytes_per_s,
-               sheet != nullptr ? &sheet->memory_bytes_per_s : nullptr,
-               "B/s");
+  std::string_view sheet_title;
+  const double* sheet_bytes_per_s = nullptr;
+  if (sheet != nullptr) {
+    sheet_title = "data sheet";
+    sheet_bytes_per_s = &sheet->memory_bytes_per_s;
+  }
+  std::string text = c.device + ", driver for CUDA " + c.driver + "\n" +
+                     fmt::format("{:<14} {:>14} {:>14}\n", "", "measured", sheet_title);
+  text += line("memory", c.memory_bytes_per_s, sheet_bytes_per_s, "B/s");
   for (const auto& [key, rate] : c.flop_per_s) {
-    const auto found = sheet == nullptr ? c.flop_per_s.end() : sheet->flop_per_s.find(key);
-    const bool is_on_sheet = sheet != nullptr && found != sheet->flop_per_s.end();
-    text += line(key, rate, is_on_sheet ? &found->second : nullptr, "FLOP/s");
+    const double* sheet_rate = nullptr;
+    if (sheet != nullptr)
+      sheet_rate = rate_on_sheet(*sheet, key);
+    text += line(key, rate, sheet_rate, "FLOP/s");
   }
   return text;
 }
 
 /// As conf/device has it; rates that were not measured are the data sheet's.
 std::string calibration_yaml(const Calibration& c, const model::Peaks* sheet) {
-  std::string others;
+  std::vector<std::string> unmeasured;
   std::string rates;
   for (const auto& [key, rate] : c.flop_per_s)
     rates += fmt::format("  {}: {:.4g}\n", key, rate);
+  std::string chip = "unknown";
   if (sheet != nullptr) {
+    chip = sheet->chip;
     for (const auto& [key, rate] : sheet->flop_per_s) {
       if (c.flop_per_s.contains(key))
         continue;
       rates += fmt::format("  {}: {:.6g}\n", key, rate);
-      others += (others.empty() ? "; " : ", ") + key;
+      unmeasured.push_back(key);
     }
-    if (!others.empty())
-      others += " from: " + sheet->source;
   }
-  return "name: " + quoted(c.device + ", calibrated") + "\nmatch: [" + quoted(c.device) +
-         "]\nchip: " + (sheet != nullptr ? sheet->chip : std::string("unknown")) + "\nsource: " +
-         quoted(fmt::format("measured by rangescope calibrate, {:%Y-%m-%d}, driver for CUDA {}{}",
-                            fmt::gmtime(std::time(nullptr)),
-                            c.driver,
-                            others)) +
+  std::string source =
+      fmt::format("measured by rangescope calibrate, {:%Y-%m-%d}, driver for CUDA {}",
+                  fmt::gmtime(std::time(nullptr)),
+                  c.driver);
+  if (!unmeasured.empty())
+    source += "; " + base::join(unmeasured, ", ") + " from: " + sheet->source;
+  return "name: " + in_quotes(c.device + ", calibrated") + "\nmatch: [" + in_quotes(c.device) +
+         "]\nchip: " + chip + "\nsource: " + in_quotes(source) +
          fmt::format("\nmemory_bytes_per_s: {:.4g}\nflop_per_s:\n", c.memory_bytes_per_s) + rates;
 }
 
 /// "nvidia-h200.yaml" of "NVIDIA H200".
 std::string calibration_file(const std::string& device) {
-  std::string name;
-  for (const char c : base::lower(device))
-    name += (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
+  std::string name = base::lower(device);
+  const auto is_kept = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  std::replace_if(name.begin(), name.end(), std::not_fn(is_kept), '-');
   return name + ".yaml";
 }
 
@@ -310,7 +335,9 @@ class Metrics final : public Subcommand {
     chip_ = profile::chip_named(said_chip_);
     if (plan_.parsed())
       return plan(groups);
-    return show_.parsed() ? show(groups) : search();
+    if (show_.parsed())
+      return show(groups);
+    return search();
   }
 
  private:
@@ -318,8 +345,10 @@ class Metrics final : public Subcommand {
   [[nodiscard]] base::Result<int> of_ncu() const {
     auto can = collect::probe_tool("ncu", collect::tool_search());
     if (!can && can.error().code == base::Code::kToolMissing) {
-      const auto conf = config::shipped_folder();
-      if (auto newest = conf ? collect::newest_known("ncu", *conf / "tools") : can; newest) {
+      auto newest = can;
+      if (const auto conf = config::shipped_folder())
+        newest = collect::newest_known("ncu", *conf / "tools");
+      if (newest) {
         base::warn("no ncu was found here; these are those of ncu " +
                    collect::to_string(newest->version) + ", the newest version that is known");
         can = std::move(newest);
@@ -329,22 +358,36 @@ class Metrics final : public Subcommand {
       return tl::make_unexpected(can.error());
     if (json_)
       return put(collect::to_json(*can));
-    std::string text;
     if (what_ == "sections")
-      for (const std::string& section : can->sections)
-        text += section + "\n";
-    else
-      for (const auto& [set, sections] : can->sets)
-        text += set + (set == can->default_set ? " (default)" : "") + ": " +
-                base::join(sections, ", ") + "\n";
-    return put(text);
+      return put(sections_page(*can));
+    return put(sets_page(*can));
+  }
+
+  static std::string sections_page(const collect::Abilities& ncu) {
+    std::string text;
+    for (const std::string& section : ncu.sections)
+      text += section + "\n";
+    return text;
+  }
+
+  static std::string sets_page(const collect::Abilities& ncu) {
+    std::string text;
+    for (const auto& [set, sections] : ncu.sets) {
+      text += set;
+      if (set == ncu.default_set)
+        text += " (default)";
+      text += ": " + base::join(sections, ", ") + "\n";
+    }
+    return text;
   }
 
   [[nodiscard]] base::Result<int> show(const std::vector<model::MetricGroup>& groups) const {
     const auto group =
         std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == what_; });
+    if (group != groups.end() && json_)
+      return put_json(to_json(*group));
     if (group != groups.end())
-      return json_ ? put_json(to_json(*group)) : put(group_page(*group));
+      return put(group_page(*group));
     auto planner = TRY(profile::open_planner());
     auto info = planner.describe(chip_, what_);
     if (!info) {
@@ -356,8 +399,9 @@ class Metrics final : public Subcommand {
         error.hint = near;
       return tl::make_unexpected(std::move(error));
     }
-    return json_ ? put_json(metric_json(*info, chip_))
-                 : put(metric_page(*info, chip_, planner.cupti()));
+    if (json_)
+      return put_json(metric_json(*info, chip_));
+    return put(metric_page(*info, chip_, planner.cupti()));
   }
 
   [[nodiscard]] base::Result<int> search() const {
@@ -367,9 +411,12 @@ class Metrics final : public Subcommand {
     std::string lines;
     for (const auto& [kind, title] : kKinds) {
       auto names = TRY(planner.metrics(chip_, kind));
-      for (const std::string& metric : names)
-        if (base::lower(metric).find(word) != std::string::npos)
-          found.push_back({{"name", metric}, {"kind", title}}), lines += name_line(metric, title);
+      for (const std::string& metric : names) {
+        if (base::lower(metric).find(word) == std::string::npos)
+          continue;
+        found.push_back({{"name", metric}, {"kind", title}});
+        lines += name_line(metric, title);
+      }
     }
     if (found.empty())
       return base::fail(
@@ -378,20 +425,18 @@ class Metrics final : public Subcommand {
           "metrics search",
           "Search for a shorter word, for example: rangescope metrics search bytes --chip " +
               chip_);
-    return json_ ? put_json(found) : put(lines);
+    if (json_)
+      return put_json(found);
+    return put(lines);
   }
 
   [[nodiscard]] base::Result<int> plan(const std::vector<model::MetricGroup>& groups) const {
     auto names = TRY(metric_names(metrics_));
     if (sample_) {
       const auto plan = TRY(profile::plan_sampling({.metrics = names}, chip_));
-      return json_ ? put_json(nlohmann::json{{"schema", "rangescope.sample_plan/1"},
-                                             {"chip", plan.chip},
-                                             {"cupti", plan.cupti},
-                                             {"passes", plan.metrics.empty() ? 0 : 1},
-                                             {"metrics", plan.metrics},
-                                             {"left_out", plan.left_out}})
-                   : put(sample_plan_page(plan));
+      if (json_)
+        return put_json(sample_plan_json(plan));
+      return put(sample_plan_page(plan));
     }
     if (names.empty())
       return base::fail(base::Code::kUsage,
@@ -407,8 +452,9 @@ class Metrics final : public Subcommand {
           "one pass of PM sampling holds them all, on the timeline of every instance: "
           "--sample-metrics " +
           base::join(planned.metrics, ","));
-    return json_ ? put_json(plan_json(planned, rounds_, planner.cupti()))
-                 : put(plan_page(planned, rounds_, planner.cupti()));
+    if (json_)
+      return put_json(plan_json(planned, rounds_, planner.cupti()));
+    return put(plan_page(planned, rounds_, planner.cupti()));
   }
 
   [[nodiscard]] base::Result<int> calibrate() const {

@@ -39,8 +39,10 @@ std::vector<std::string> with_interpreter(std::vector<std::string> program) {
   if (program.empty() || !program.front().ends_with(".py") || base::find_on_path(program.front()) ||
       !std::filesystem::is_regular_file(program.front(), ignored))
     return program;
-  const char* python = std::getenv("RANGESCOPE_PYTHON");
-  program.insert(program.begin(), python == nullptr ? "python3" : python);
+  std::string interpreter = "python3";
+  if (const char* python = std::getenv("RANGESCOPE_PYTHON"))
+    interpreter = python;
+  program.insert(program.begin(), std::move(interpreter));
   return program;
 }
 
@@ -138,14 +140,18 @@ class Profile final : public Subcommand {
     if (!done.directory.empty())
       say_kept(done.directory,
                config.text("run.root") == runs::kDefaultRoot && !config.get("run.dir"));
-    return done.end ? end_like(*done.end) : done.code;
+    if (done.end)
+      return end_like(*done.end);
+    return done.code;
   }
 
  private:
   [[nodiscard]] std::string watching_option() const {
     if (!watch_.openmetrics.empty())
       return "--openmetrics";
-    return watch_.is_on ? "--watch" : "--watch-every";
+    if (watch_.is_on)
+      return "--watch";
+    return "--watch-every";
   }
 
   ConfigArguments configuration_;

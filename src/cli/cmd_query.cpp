@@ -38,7 +38,9 @@ base::Result<base::Database> sqlite_of(const std::string& root,
                                        const std::function<bool(std::string_view table)>& wanted) {
   const auto analyzed = TRY(profile::analyze_named(root, named, analysis, reading));
   auto database = TRY(base::Database::in_memory());
-  const auto found = places ? analyze::find_places(analyzed.session, analysis) : model::Places{};
+  model::Places found;
+  if (places)
+    found = analyze::find_places(analyzed.session, analysis);
   TRY(report::tables::write_database({analyzed.report, analyzed.session, found}, database, wanted));
   return database;
 }
@@ -86,7 +88,9 @@ class Query final : public Subcommand {
                                      duck,
                                      [this](std::string_view table) { return names(table); });
                                });
-        return written ? duck.lock({}) : written;
+        if (!written)
+          return written;
+        return duck.lock({});
       });
     return ask_sqlite();
   }
@@ -97,7 +101,9 @@ class Query final : public Subcommand {
   }
 
   [[nodiscard]] model::Places places(const profile::Analyzed& one) const {
-    return names("place") ? analyze::find_places(one.session, analysis_) : model::Places{};
+    if (!names("place"))
+      return {};
+    return analyze::find_places(one.session, analysis_);
   }
 
   [[nodiscard]] base::Result<int> ask_duck(

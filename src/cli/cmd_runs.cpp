@@ -54,9 +54,25 @@ std::string minute_text(std::int64_t unix_ns) {
   return text;
 }
 
+std::string text_or_dash(const std::string& text) {
+  if (text.empty())
+    return "-";
+  return text;
+}
+
 std::string_view unit_of(const std::string& tag) {
   const model::Measure* measure = model::find_measure(tag);
-  return measure != nullptr ? model::unit_name(measure->unit) : std::string_view();
+  if (measure == nullptr)
+    return {};
+  return model::unit_name(measure->unit);
+}
+
+/// Of sorted values.
+double median_of(const std::vector<double>& values) {
+  const std::size_t half = values.size() / 2;
+  if (values.size() % 2 == 1)
+    return values[half];
+  return (values[half - 1] + values[half]) / 2;
 }
 
 struct HistoryRow {
@@ -70,9 +86,7 @@ std::vector<HistoryRow> history_rows(const runs::History& history) {
   std::map<std::string, double> before;
   for (const runs::HistoryPoint& point : history.points) {
     const auto& values = point.values;
-    const std::size_t half = values.size() / 2;
-    const double median =
-        values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+    const double median = median_of(values);
     HistoryRow row{&point, values.front(), median, values.back(), {}};
     const auto found = before.find(point.machine);
     if (found != before.end() && found->second > 0)
@@ -84,7 +98,9 @@ std::vector<HistoryRow> history_rows(const runs::History& history) {
 }
 
 std::string change_text(const HistoryRow& row) {
-  return row.change ? fmt::format("{:+.1f} %", *row.change * 100) : "-";
+  if (!row.change)
+    return "-";
+  return fmt::format("{:+.1f} %", *row.change * 100);
 }
 
 /// Medians over the pushes in order, a line for each machine.
@@ -192,15 +208,18 @@ report::Grid stored_grid(std::span<const runs::Stored> pushes) {
               {push.machine},
               {std::to_string(push.runs)},
               {std::to_string(push.regions)},
-              {push.verdict.empty() ? "-" : push.verdict},
-              {push.command.empty() ? "-" : push.command}});
+              {text_or_dash(push.verdict)},
+              {text_or_dash(push.command)}});
   return grid;
 }
 
 nlohmann::ordered_json stored_json(std::span<const runs::Stored> pushes) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   const auto text = [](const std::string& value) {
-    return value.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
+    nlohmann::ordered_json json;
+    if (!value.empty())
+      json = value;
+    return json;
   };
   for (const runs::Stored& push : pushes) {
     nlohmann::ordered_json one = {{"name", push.name},
@@ -324,9 +343,11 @@ class Runs final : public Subcommand {
 
   [[nodiscard]] base::Result<int> import_files() const {
     const auto run = TRY(profile::import_files(inputs_, root_, arguments(), read_));
+    std::string name = run.string();
+    if (root_ == runs::kDefaultRoot)
+      name = "latest";
     base::info(base::counted(inputs_.size(), "file") + " in " + run.string() +
-               "; see it: rangescope report " +
-               base::shell_quote(root_ == runs::kDefaultRoot ? "latest" : run.string()));
+               "; see it: rangescope report " + base::shell_quote(name));
     return 0;
   }
 
@@ -336,12 +357,16 @@ class Runs final : public Subcommand {
     const auto pushes = TRY(store.list(kMostListed));
     if (pushes.size() == kMostListed)
       base::info("the newest " + std::to_string(kMostListed));
-    return json_ ? put_json(stored_json(pushes)) : put(stored_grid(pushes));
+    if (json_)
+      return put_json(stored_json(pushes));
+    return put(stored_grid(pushes));
   }
 
   [[nodiscard]] base::Result<int> push() const {
     const auto store = TRY(runs::Store::open(store_));
-    const auto inputs = pushed_.empty() ? std::vector<std::string>{"latest"} : pushed_;
+    std::vector<std::string> inputs = pushed_;
+    if (inputs.empty())
+      inputs = {"latest"};
     if (inputs.size() > 1 && !name_.empty())
       return base::fail(
           base::Code::kUsage, "several runs and one name", "--name", "Push them one by one");
@@ -406,12 +431,14 @@ class Runs final : public Subcommand {
     std::size_t jobs = 0;
     for (const auto& candidate : candidates) {
       bytes += candidate.bytes;
-      jobs += runs::job::is_job(candidate.path) ? 1 : 0;
+      if (runs::job::is_job(candidate.path))
+        ++jobs;
       print(candidate.path.string() + "\n");
     }
     std::fflush(stdout);
-    std::string amount =
-        jobs < candidates.size() ? base::counted(candidates.size() - jobs, "run") + ", " : "";
+    std::string amount;
+    if (jobs < candidates.size())
+      amount += base::counted(candidates.size() - jobs, "run") + ", ";
     if (jobs > 0)
       amount += base::counted(jobs, "job") + ", ";
     amount += base::format_bytes(static_cast<double>(bytes));
@@ -419,17 +446,15 @@ class Runs final : public Subcommand {
       base::info("would delete " + amount);
       return 0;
     }
-    if (!yes_ && !confirmed("delete " + amount + "? [y/N] "))
-      return base::fail(base::Code::kUsage,
-                        "nothing was deleted",
-                        {},
-                        ::isatty(STDIN_FILENO) != 0 ? "Answer y, or pass --yes"
-                                                    : "Pass --yes where nobody can answer");
+    if (!yes_ && !confirmed("delete " + amount + "? [y/N] ")) {
+      std::string hint = "Pass --yes where nobody can answer";
+      if (::isatty(STDIN_FILENO) != 0)
+        hint = "Answer y, or pass --yes";
+      return base::fail(base::Code::kUsage, "nothing was deleted", {}, std::move(hint));
+    }
     std::vector<base::Error> failures;
     for (const auto& candidate : candidates) {
-      const bool is_job = runs::job::is_job(candidate.path);
-      auto removed =
-          is_job ? runs::job::remove_job(candidate.path) : runs::remove_run(candidate.path);
+      auto removed = remove_run_or_job(candidate.path);
       if (!removed)
         failures.push_back(std::move(removed.error()));
     }
@@ -455,6 +480,12 @@ class Runs final : public Subcommand {
       return false;
     const std::string folded = base::lower(base::trim(answer));
     return folded == "y" || folded == "yes";
+  }
+
+  static base::Result<void> remove_run_or_job(const std::filesystem::path& folder) {
+    if (runs::job::is_job(folder))
+      return runs::job::remove_job(folder);
+    return runs::remove_run(folder);
   }
 
   [[nodiscard]] base::Result<int> verify() const {

@@ -73,9 +73,11 @@ bool is_input(const std::filesystem::path& to) {
       continue;
     if (words[i].starts_with("-o"))
       continue;
-    for (const std::string& word :
-         {words[i], equals == std::string::npos ? words[i] : words[i].substr(equals + 1)})
-      if (!word.empty() && std::filesystem::equivalent(word, to, error))
+    std::vector<std::string> possible_files{words[i]};
+    if (equals != std::string::npos)
+      possible_files.push_back(words[i].substr(equals + 1));
+    for (const std::string& file : possible_files)
+      if (!file.empty() && std::filesystem::equivalent(file, to, error))
         return true;
   }
   return false;
@@ -91,7 +93,9 @@ base::Result<void> check_output(const std::filesystem::path& to) {
     return {};
   if (!std::filesystem::is_regular_file(status)) {
     auto refused = base::Replacement::begin(to);  // its error names it
-    return refused ? base::Result<void>() : base::fail(std::move(refused));
+    if (!refused)
+      return base::fail(std::move(refused));
+    return {};
   }
   if (is_input(to))
     return base::fail(
@@ -106,7 +110,10 @@ base::Result<void> check_output(const std::filesystem::path& to) {
 
 report::Style style_on(int fd, const ReportChoice& choice) {
   report::Style style = choice.style;
-  style.width = choice.width ? *choice.width : terminal_width(fd);
+  if (choice.width)
+    style.width = *choice.width;
+  else
+    style.width = terminal_width(fd);
   style.color = wants_color(fd, choice.color);
   style.wrap = is_terminal(fd);
   return style;
@@ -129,7 +136,9 @@ int descriptor_beside_a_program(const ReportChoice& choice) {
   if (!choice.to.empty() || choice.format == report::kDefaultFormat)
     return beside_a_program();
   const int copy = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  return copy >= 0 && ::dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 ? copy : STDERR_FILENO;
+  if (copy >= 0 && ::dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)
+    return copy;
+  return STDERR_FILENO;
 }
 
 profile::Talk talk_of(const ReportChoice& choice, int fd) {
@@ -161,8 +170,10 @@ void say_kept(const std::filesystem::path& run, bool in_default_root) {
   const auto below = [&](const std::filesystem::path& folder) -> std::string {
     if (error)
       return {};
-    const std::string path = std::filesystem::relative(run, folder, error).string();
-    return error || path.starts_with("..") ? std::string() : path;
+    std::string path = std::filesystem::relative(run, folder, error).string();
+    if (error || path.starts_with(".."))
+      return {};
+    return path;
   };
   std::string shown = below(working_directory);
   if (shown.empty())
@@ -170,8 +181,11 @@ void say_kept(const std::filesystem::path& run, bool in_default_root) {
   // Where this folder cannot be written the run is elsewhere, and `latest` would not find it.
   in_default_root = in_default_root && !below(working_directory / runs::kDefaultRoot).empty();
   // The head of the report has its name already.
-  const std::string kept_in = in_default_root ? std::string(runs::kDefaultRoot) : shown;
-  const std::string name = in_default_root ? "latest" : shown;
+  std::string kept_in = shown, name = shown;
+  if (in_default_root) {
+    kept_in = runs::kDefaultRoot;
+    name = "latest";
+  }
   base::info("run kept in " + kept_in + "; see it again: rangescope report " +
              base::shell_quote(name));
 }
@@ -223,9 +237,13 @@ base::Result<void> write_to(
     return sink.finish();
   };
   if (choice.to.empty() || choice.to == "-") {
-    const int fd = choice.to == "-" ? STDOUT_FILENO : default_fd;
-    report::DescriptorSink sink(
-        fd, fd == STDERR_FILENO ? "standard error" : "standard output", may_leave);
+    int fd = default_fd;
+    if (choice.to == "-")
+      fd = STDOUT_FILENO;
+    std::string name = "standard output";
+    if (fd == STDERR_FILENO)
+      name = "standard error";
+    report::DescriptorSink sink(fd, name, may_leave);
     return write_and_finish(sink, style_on(fd, choice));
   }
   TRY(check_output(choice.to));
@@ -235,11 +253,16 @@ base::Result<void> write_to(
   const auto exporter = report::find_exporter(choice.format);
   const bool guard =
       exporter && (*exporter)->kind == report::Exporter::Kind::kSheet && !choice.raw_cells;
-  TRY(write_and_finish(guard ? static_cast<report::Sink&>(guarded) : sink, style_on(-1, choice)));
+  if (guard)
+    TRY(write_and_finish(guarded, style_on(-1, choice)));
+  else
+    TRY(write_and_finish(sink, style_on(-1, choice)));
   std::error_code error;
   const auto size = std::filesystem::file_size(choice.to, error);
-  const std::string size_text = error ? "" : " (" + base::format_bytes(size) + ")";
-  base::info("wrote " + base::printable(choice.to) + size_text);
+  std::string message = "wrote " + base::printable(choice.to);
+  if (!error)
+    message += " (" + base::format_bytes(size) + ")";
+  base::info(message);
   return {};
 }
 

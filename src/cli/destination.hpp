@@ -33,7 +33,7 @@ void bind_destination(const Arguments& app, ReportChoice& choice);
     const std::function<base::Result<void>(report::Sink&, const report::Style&)>& write,
     bool may_leave = false);
 
-/// `may_leave`: whoever reads the descriptor may have had enough (report::DescriptorSink).
+/// `may_leave`: the reader of the descriptor may close it early (report::DescriptorSink).
 [[nodiscard]] base::Result<void> write_report(const profile::Analyzed& analyzed,
                                               const ReportChoice& choice,
                                               int default_fd,

@@ -82,6 +82,8 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == rangescope::sample::kHelperWord)
     return rangescope::sample::run_helper({argv + 2, argv + argc});
   rlimit stack{};
-  const bool small = getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < kStack / 4;
-  return small ? run_on_own_stack(argc, argv) : rangescope::cli::run_app(argc, argv);
+  const bool is_small = getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < kStack / 4;
+  if (is_small)
+    return run_on_own_stack(argc, argv);
+  return rangescope::cli::run_app(argc, argv);
 }

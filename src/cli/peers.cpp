@@ -32,7 +32,9 @@ std::string value_like(std::string_view example, const std::string& value) {
       return std::string(example);
     const std::size_t unit = example.find_first_not_of("0123456789");
     const bool is_bare = value.find_first_not_of("0123456789.") == std::string::npos;
-    return base::printable(is_bare ? value + std::string(example.substr(unit)) : value);
+    if (is_bare)
+      return base::printable(value + std::string(example.substr(unit)));
+    return base::printable(value);
   }
   const bool is_number = example == "PID" || example == "N";
   if (is_number && !is_whole_number(value))
@@ -67,7 +69,9 @@ std::string value_of_option(std::string_view option, const Words& line) {
     if (value == line.end() || value->empty() || value->starts_with("-"))
       return {};
     const bool is_program = value > separator && !is_digit(value->front());
-    return is_program ? std::string() : *value;
+    if (is_program)
+      return {};
+    return *value;
   }
   return {};
 }
@@ -78,7 +82,9 @@ std::string file_of_ours(const std::string& file) {
   constexpr std::string_view kDrawing = ".svg";
   if (file.ends_with(kDrawing))
     return file.substr(0, file.size() - kDrawing.size()) + ".html";
-  return file.ends_with(".data") ? std::string() : file;
+  if (file.ends_with(".data"))
+    return {};
+  return file;
 }
 
 struct PeersOption {
@@ -103,8 +109,12 @@ struct PeersLine {
 std::optional<PeersLine> read_peers_line(const Words& words) {
   PeersLine line;
   for (auto word = words.begin(); word != words.end(); ++word) {
-    if (!word->starts_with("-") || *word == "--") {
-      line.program.assign(*word == "--" ? word + 1 : word, words.end());
+    if (*word == "--") {
+      line.program.assign(word + 1, words.end());
+      break;
+    }
+    if (!word->starts_with("-")) {
+      line.program.assign(word, words.end());
       break;
     }
     const std::size_t equals = word->find('=');
@@ -141,8 +151,11 @@ std::string translated_command(const std::string& name, const Words& words) {
       return {};
     const std::string start = "Write: rangescope ";
     const bool is_dump = with_program.empty();
-    if (is_whole_number(line->pid))
-      return start + filled(with_process, line->pid) + (is_dump ? "" : line->options);
+    const bool has_process = is_whole_number(line->pid);
+    if (has_process && is_dump)
+      return start + filled(with_process, line->pid);
+    if (has_process)
+      return start + filled(with_process, line->pid) + line->options;
     if (line->program.empty() || is_dump)
       return {};
     const std::string program = base::printable(base::shell_quote(line->program));

@@ -28,10 +28,10 @@ std::string version_text() {
   std::string text = base::tool_version() + "\n";
   if (!kCommit.empty())
     text += fmt::format("commit {}, ", kCommit);
-  return text + fmt::format("{} build, {}\n",
-                            kBuildType,
-                            kCupti == 0 ? "without CUPTI's headers: no GPU work is recorded"
-                                        : "CUPTI " + cupti() + " headers");
+  text += fmt::format("{} build, ", kBuildType);
+  if (kCupti == 0)
+    return text + "without CUPTI's headers: no GPU work is recorded\n";
+  return text + "CUPTI " + cupti() + " headers\n";
 }
 
 std::string version_json() {

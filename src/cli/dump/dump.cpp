@@ -54,7 +54,9 @@ const DumpedFrame* place_of(const DumpedThread& thread, const Dump& dump) {
       return &frame;
   if (!thread.python.empty())
     return &thread.python.front();
-  return thread.native.empty() ? nullptr : &thread.native.front();
+  if (!thread.native.empty())
+    return &thread.native.front();
+  return nullptr;
 }
 
 /// "transfer (deadlock.py:15)", "read [libc.so.6]"
@@ -76,9 +78,18 @@ std::string thread_text(const DumpedThread& thread) {
   return fmt::format("thread {} {}", thread.tid, base::printable(thread.name));
 }
 
+/// Null where the dump lacks it.
 const DumpedThread* thread_of(const Dump& dump, std::uint32_t tid) {
-  const auto found = std::ranges::find(dump.threads, tid, &DumpedThread::tid);
-  return found == dump.threads.end() ? nullptr : &*found;
+  const auto thread = std::ranges::find(dump.threads, tid, &DumpedThread::tid);
+  if (thread == dump.threads.end())
+    return nullptr;
+  return &*thread;
+}
+
+const DumpedThread* holder_of(const DumpedWait& wait, const Dump& dump) {
+  if (wait.holder == 0)
+    return nullptr;
+  return thread_of(dump, wait.holder);
 }
 
 /// "waits for a lock for 3.2 s (futex), held by thread 12 report"
@@ -98,15 +109,23 @@ std::string doing_text(const DumpedThread& thread, const Dump& dump) {
       text += " " + base::printable(wait.on);
     text += ")";
   }
-  const DumpedThread* holder = wait.holder == 0 ? nullptr : thread_of(dump, wait.holder);
-  if (holder != nullptr)
+  if (const DumpedThread* holder = holder_of(wait, dump))
     text += ", held by " + thread_text(*holder);
   return text;
 }
 
+/// "waits" of one thread, "wait" of several.
+std::string verb_of(std::ptrdiff_t threads, const std::string& verb) {
+  if (threads == 1)
+    return verb + "s";
+  return verb;
+}
+
 std::string place_text(const DumpedThread& thread, const Dump& dump) {
   const DumpedFrame* place = place_of(thread, dump);
-  return place == nullptr ? thread_text(thread) : frame_text(*place);
+  if (place == nullptr)
+    return thread_text(thread);
+  return frame_text(*place);
 }
 
 /// "deadlock: transfer (a.py:15) in thread 12 waits for a lock that thread 13 has; report (a.py:23)
@@ -186,19 +205,21 @@ std::string answer(const Dump& dump) {
     return holder;
   const auto waiting = std::ranges::count_if(
       dump.threads, [](const auto& thread) { return thread.wait.has_value(); });
-  const auto running = static_cast<std::size_t>(std::ssize(dump.threads) - waiting);
-  std::string text = fmt::format("{} of {}, {} wait{}; {}",
-                                 running,
-                                 base::counted(dump.threads.size(), "thread"),
-                                 waiting,
-                                 waiting == 1 ? "s" : "",
-                                 deadlock_text(dump));
-  return text.replace(text.find(", "), 2, running == 1 ? " runs, " : " run, ");
+  const auto running = std::ssize(dump.threads) - waiting;
+  return fmt::format("{} of {} {}, {} {}; {}",
+                     running,
+                     base::counted(dump.threads.size(), "thread"),
+                     verb_of(running, "run"),
+                     waiting,
+                     verb_of(waiting, "wait"),
+                     deadlock_text(dump));
 }
 
 std::string process_text(const DumpedProcess& process) {
   const Dump& dump = process.dump;
-  const std::string rank = process.rank ? fmt::format(" (rank {})", *process.rank) : "";
+  std::string rank;
+  if (process.rank)
+    rank = fmt::format(" (rank {})", *process.rank);
   return fmt::format("process {}{}: {}; {}, read in {}, stopped for {} in all",
                      dump.target.pid,
                      rank,
@@ -229,9 +250,13 @@ std::string signature_of(const DumpedProcess& process) {
   if (process.dump.threads.empty())
     return {};
   const DumpedThread& thread = process.dump.threads.front();
-  const DumpedFrame* place = place_of(thread, process.dump);
-  const std::string kind(thread.wait ? of_kind(kKinds, thread.wait->kind) : "runs");
-  return kind + " " + (place == nullptr ? "" : place->name);
+  std::string signature = "runs";
+  if (thread.wait)
+    signature = of_kind(kKinds, thread.wait->kind);
+  signature += ' ';
+  if (const DumpedFrame* place = place_of(thread, process.dump))
+    signature += place->name;
+  return signature;
 }
 
 void frames_json(report::JsonWriter& json,

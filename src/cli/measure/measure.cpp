@@ -79,8 +79,9 @@ base::Result<std::vector<std::string>> measure_in_turns(const Words& words,
     folders.push_back((folder / letter_of(command)).string());
   for (std::size_t turn = 0; turn < turns; ++turn) {
     base::detail(fmt::format("turn {} of {}", turn + 1, turns));
+    const bool is_backwards = turn % 2 != 0;
     for (std::size_t i = 0; i < commands.size(); ++i) {
-      const std::size_t command = turn % 2 == 0 ? i : commands.size() - 1 - i;
+      const std::size_t command = is_backwards ? commands.size() - 1 - i : i;
       TRY(profile_once(self, commands[command], folders[command]));
     }
   }

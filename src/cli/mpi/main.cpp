@@ -45,9 +45,9 @@ std::string receive(int from) {
   std::uint64_t size = 0;
   MPI_Recv(&size, 1, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   std::string bytes(size, '\0');
-  for (std::uint64_t at = 0; at < size; at += kPiece)
-    MPI_Recv(bytes.data() + at,
-             static_cast<int>(std::min(kPiece, size - at)),
+  for (std::uint64_t offset = 0; offset < size; offset += kPiece)
+    MPI_Recv(bytes.data() + offset,
+             static_cast<int>(std::min(kPiece, size - offset)),
              MPI_BYTE,
              from,
              0,
@@ -61,13 +61,19 @@ std::string broadcast(std::string text) {
   std::uint64_t size = text.size();
   MPI_Bcast(&size, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
   text.resize(size);
-  for (std::uint64_t at = 0; at < size; at += kPiece)
-    MPI_Bcast(text.data() + at,
-              static_cast<int>(std::min(kPiece, size - at)),
+  for (std::uint64_t offset = 0; offset < size; offset += kPiece)
+    MPI_Bcast(text.data() + offset,
+              static_cast<int>(std::min(kPiece, size - offset)),
               MPI_BYTE,
               0,
               MPI_COMM_WORLD);
   return text;
+}
+
+base::Result<std::string> encoded(base::Result<analyze::tally::Digest> digest) {
+  if (!digest)
+    return tl::make_unexpected(digest.error());
+  return analyze::tally::encode(std::move(*digest), 1);
 }
 
 /// This process's share of the runs, and what the processes above it in the tree send; to the one
@@ -82,8 +88,7 @@ base::Result<analyze::tally::Digest> reduce(const std::vector<fs::path>& runs,
   auto merged = profile::merge_runs(mine);
   for (int step = 1; step < processes; step *= 2) {
     if (rank % (2 * step) != 0) {
-      auto bytes = merged ? analyze::tally::encode(std::move(*merged), 1)
-                          : tl::make_unexpected(merged.error());
+      auto bytes = encoded(std::move(merged));
       if (!bytes)
         base::warn("process " + std::to_string(rank) + ": " + base::to_string(bytes.error()));
       send(bytes.value_or(""), rank - step);
@@ -132,8 +137,10 @@ class MergedReport final : public cli::Subcommand {
 
  private:
   [[nodiscard]] std::string last_of(const std::string& option, const std::string& otherwise) const {
-    const std::vector<std::string> given = app_.results(option);
-    return given.empty() ? otherwise : given.back();
+    const std::vector<std::string> values = app_.results(option);
+    if (values.empty())
+      return otherwise;
+    return values.back();
   }
 
   /// Nothing where no job is named, or its captures are asked for.

@@ -51,23 +51,31 @@ std::vector<Completed> completed(HelpCommands commands) {
   return all;
 }
 
+bool is_long(const std::string& option_name) {
+  return option_name.starts_with("--");
+}
+
 std::string bash_completion(const std::vector<Completed>& commands) {
-  std::string names, cases, values;
+  std::vector<std::string> names;
+  std::string cases, values;
   for (const Completed& command : commands) {
-    names += (names.empty() ? "" : " ") + command.name;
-    std::string words = base::join(command.words, " ");
+    names.push_back(command.name);
+    std::vector<std::string> words = command.words;
     for (const HelpOption& option : command.options)
       for (const std::string& name : option.names) {
-        if (name.starts_with("--"))
-          words += (words.empty() ? "" : " ") + name;
+        if (is_long(name))
+          words.push_back(name);
         if (!option.values.empty())
           values += fmt::format(
               "    '{} {}') values='{}' ;;\n", command.name, name, base::join(option.values, " "));
       }
-    cases += fmt::format(
-        "    {}) words=\"{}{}\" ;;\n", command.name, words, command.runs ? " $runs" : "");
+    std::string listed = base::join(words, " ");
+    if (command.runs)
+      listed += " $runs";
+    cases += fmt::format("    {}) words=\"{}\" ;;\n", command.name, listed);
   }
-  return fmt::format(fmt::runtime(rangescope_bash_completion), names, values, cases);
+  return fmt::format(
+      fmt::runtime(rangescope_bash_completion), base::join(names, " "), values, cases);
 }
 
 /// A text between single quotes, `marks` escaped for the shell's own grammar inside.
@@ -76,7 +84,10 @@ std::string shell_word(std::string_view text, std::string_view marks) {
   for (const char c : text) {
     if (marks.find(c) != std::string_view::npos)
       out += '\\';
-    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
   }
   return out + "'";
 }
@@ -91,7 +102,7 @@ std::string zsh_completion(const std::vector<Completed>& commands) {
         const std::string values = base::join(option.values, " ");
         std::string word = name;
         if (!option.value.empty())
-          word += name.starts_with("--") ? "=" : "+";
+          word += is_long(name) ? '=' : '+';
         std::string spec = shell_word(word, "");
         spec += shell_word(
             "[" + base::replace_all(base::replace_all(option.text, "[", "("), "]", ")") + "]", ":");
@@ -129,16 +140,19 @@ std::string fish_completion(const std::vector<Completed>& commands) {
     out += fmt::format("complete -c rangescope -n __fish_use_subcommand -f -a {} -d {}\n",
                        command.name,
                        shell_word(command.summary, "\\"));
-    const std::string here =
+    const std::string after_command =
         fmt::format("complete -c rangescope -n '__fish_seen_subcommand_from {}'", command.name);
     for (const std::string& word : command.words)
-      out += here + " -f -a " + word + "\n";
+      out += after_command + " -f -a " + word + "\n";
     if (command.runs)
-      out += here + " -a '(__rangescope_runs)'\n";
+      out += after_command + " -a '(__rangescope_runs)'\n";
     for (const HelpOption& option : command.options) {
-      out += here;
+      out += after_command;
       for (const std::string& name : option.names)
-        out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+        if (is_long(name))
+          out += " -l " + name.substr(2);
+        else
+          out += " -s " + name.substr(1);
       const std::string values = base::join(option.values, " ");
       if (option.list)
         out +=
@@ -159,7 +173,9 @@ std::string completion(HelpCommands commands, std::string_view shell) {
   const auto list = completed(commands);
   if (shell == "zsh")
     return zsh_completion(list);
-  return shell == "fish" ? fish_completion(list) : bash_completion(list);
+  if (shell == "fish")
+    return fish_completion(list);
+  return bash_completion(list);
 }
 
 }  // namespace rangescope::cli

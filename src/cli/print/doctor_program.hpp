@@ -1,4 +1,4 @@
-// What `rangescope doctor -- program` prints beside its findings: every range that was meant, and
+// What `rangescope doctor -- program` prints in addition to its findings: every selected range, and
 // every way to measure.
 #pragma once
 

@@ -65,7 +65,9 @@ std::string description_of(const HelpOption& option, bool key = true) {
 }
 
 std::string_view title_of(const HelpOption& option) {
-  return option.names.empty() ? kArguments : std::string_view(option.group);
+  if (option.names.empty())
+    return kArguments;
+  return option.group;
 }
 
 /// Shown options: free words first, then groups, each where its first option was declared.
@@ -104,8 +106,9 @@ std::vector<const HelpOption*> main_lines_of(const HelpCommand& command) {
 /// `left`, and `text` in the right column; below it where `left` is too long.
 std::string two_columns(const std::string& left, const std::string& text) {
   const std::string below = "\n" + std::string(kHelpLeft, ' ');
-  const bool fits = left.size() + 4 <= kHelpLeft;
-  const std::string gap = fits ? std::string(kHelpLeft - left.size() - 2, ' ') : below;
+  std::string gap = below;
+  if (left.size() + 4 <= kHelpLeft)
+    gap = std::string(kHelpLeft - left.size() - 2, ' ');
   const std::string right = base::join(base::wrapped(text, kHelpWidth - kHelpLeft, 0), below);
   return "  " + left + gap + right + "\n";
 }
@@ -113,12 +116,14 @@ std::string two_columns(const std::string& left, const std::string& text) {
 /// With a title above each group; `flat`: only above the free words, and above all others.
 std::string options_text(const std::vector<const HelpOption*>& lines, bool flat) {
   std::string out;
-  std::string_view title;
+  std::string_view last_title;
   for (const HelpOption* line : lines) {
-    const std::string_view own = line->names.empty() || !flat ? title_of(*line) : "Options";
-    if (own != title)
-      out += "\n" + std::string(own) + ":\n";
-    title = own;
+    std::string_view title = title_of(*line);
+    if (flat && !line->names.empty())
+      title = "Options";
+    if (title != last_title)
+      out += "\n" + std::string(title) + ":\n";
+    last_title = title;
     out += two_columns(names_of(*line), description_of(*line, !flat));
   }
   return out;
@@ -138,7 +143,9 @@ std::string reflowed(std::string_view details) {
   };
   for (const std::string_view line : base::split(details, '\n')) {
     if (!line.empty() && !is_example(line)) {
-      paragraph += (paragraph.empty() ? "" : " ") + std::string(line);
+      if (!paragraph.empty())
+        paragraph += ' ';
+      paragraph += line;
       continue;
     }
     end_paragraph();
@@ -158,7 +165,9 @@ std::string examples(std::string_view details) {
   for (const std::string_view line : base::split(details, '\n'))
     if (is_example(line))
       out += std::string(line) + "\n";
-  return out.empty() ? out : "\nExamples:\n" + out;
+  if (out.empty())
+    return {};
+  return "\nExamples:\n" + out;
 }
 
 /// " run... [window]"
@@ -167,8 +176,12 @@ std::string arguments_of(const HelpCommand& command) {
   for (const HelpOption* line : lines_of(command)) {
     if (!line->names.empty())
       continue;
-    const std::string word = line->several ? line->value + "..." : line->value;
-    text += line->required ? " " + word : " [" + word + "]";
+    std::string word = line->value;
+    if (line->several)
+      word += "...";
+    if (!line->required)
+      word = "[" + word + "]";
+    text += " " + word;
   }
   return text;
 }
@@ -277,17 +290,19 @@ std::string help_text(const HelpCommand& command, bool all) {
   for (const HelpCommand& word : command.words)
     out += "\n\n" + usage(word, command.name + " " + word.name) + "\n  " + word.summary + "\n" +
            options_text(main_lines_of(word), true);
-  return out + (command.details.empty() ? "" : "\n" + reflowed(command.details));
+  if (!command.details.empty())
+    out += "\n" + reflowed(command.details);
+  return out;
 }
 
 std::string man_overview(HelpCommands commands) {
   std::string out = man_head("rangescope", "what each NVTX range of a GPU program costs, and why");
   out += ".SH SYNOPSIS\n.B rangescope\n.I command\n[options]\n.SH DESCRIPTION\n" + roff(kWhat) +
          "\n.SH COMMANDS\n";
-  std::string list;
+  std::vector<std::string> pages;
   for (const HelpCommand& command : commands) {
     out += ".TP\n.B " + roff(command.name) + "\n" + roff(command.summary) + "\n";
-    list += (list.empty() ? "" : ", ") + ("rangescope-" + command.name) + "(1)";
+    pages.push_back("rangescope-" + command.name + "(1)");
   }
   out += kManTail;
   out +=
@@ -295,7 +310,7 @@ std::string man_overview(HelpCommands commands) {
       "not next to "
       "rangescope.\n"
       ".TP\n.B NO_COLOR\nNo color, whatever its value.\n.SH SEE ALSO\n";
-  return out + roff(list) + "\n";
+  return out + roff(base::join(pages, ", ")) + "\n";
 }
 
 std::string man_page(const HelpCommand& command) {

@@ -22,8 +22,24 @@ std::string state_text(const std::filesystem::path& run) {
   const auto status = runs::read_status(run);
   if (!status)
     return "unknown";
-  return status->state == runs::RunState::kDone ? status->outcome
-                                                : std::string(runs::state_name(status->state));
+  if (status->state == runs::RunState::kDone)
+    return status->outcome;
+  return std::string(runs::state_name(status->state));
+}
+
+/// "-" where it was not measured.
+std::string duration_text(std::int64_t duration_ns) {
+  if (duration_ns <= 0)
+    return "-";
+  return base::format_ns(static_cast<double>(duration_ns));
+}
+
+/// "job/run" for the run of a rank.
+std::string name_of(const std::filesystem::path& run) {
+  const std::string job = runs::job::job_of(run).filename().string();
+  if (job.empty())
+    return run.filename().string();
+  return job + "/" + run.filename().string();
 }
 
 /// The program that was profiled, or how the files came in.
@@ -70,15 +86,15 @@ base::Result<nlohmann::json> run_json(const std::filesystem::path& run) {
 
 nlohmann::json stages_json(std::span<const runs::StageCount> counts) {
   nlohmann::json out = nlohmann::json::array();
-  for (const runs::StageCount& one : counts)
-    out.push_back({{"stage", one.stage},
-                   {"tool", one.tool},
-                   {"step", one.step},
-                   {"ok", one.ok},
-                   {"empty", one.empty},
-                   {"failed", one.failed},
-                   {"not_tried", one.refused},
-                   {"median_wall_ns", one.median_wall_ns}});
+  for (const runs::StageCount& count : counts)
+    out.push_back({{"stage", count.stage},
+                   {"tool", count.tool},
+                   {"step", count.step},
+                   {"ok", count.ok},
+                   {"empty", count.empty},
+                   {"failed", count.failed},
+                   {"not_tried", count.refused},
+                   {"median_wall_ns", count.median_wall_ns}});
   return out;
 }
 
@@ -93,14 +109,13 @@ report::Grid runs_grid(std::span<const std::filesystem::path> folders) {
     const auto manifest = runs::read_manifest(run);
     if (!manifest)
       continue;
-    const bool finished = manifest->end_unix_ns > 0;
-    const std::string job = runs::job::job_of(run).filename().string();
+    std::string took = "-";
+    if (manifest->end_unix_ns > 0)
+      took = base::format_ns(static_cast<double>(manifest->end_unix_ns - manifest->start_unix_ns));
     const auto began = static_cast<std::time_t>(manifest->start_unix_ns / 1'000'000'000);
-    grid.add({{(job.empty() ? "" : job + "/") + run.filename().string()},
+    grid.add({{name_of(run)},
               {fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(began))},
-              {finished ? base::format_ns(
-                              static_cast<double>(manifest->end_unix_ns - manifest->start_unix_ns))
-                        : "-"},
+              {took},
               {state_text(run)},
               {base::format_bytes(static_cast<double>(runs::size_of(run)))},
               {command_of(*manifest)}});
@@ -132,9 +147,12 @@ base::Result<std::string> run_page(const std::filesystem::path& run) {
     field("message", status->message);
     for (const model::Loss& loss : status->losses)
       field("loss", fmt::format("{} ({}): {}", loss.kind.id(), loss.count, loss.detail));
-    for (const model::Finding& finding : status->findings)
-      field(model::verdict_name(finding.verdict),
-            finding.id + ": " + finding.found + (finding.hint.empty() ? "" : ". " + finding.hint));
+    for (const model::Finding& finding : status->findings) {
+      std::string text = finding.id + ": " + finding.found;
+      if (!finding.hint.empty())
+        text += ". " + finding.hint;
+      field(model::verdict_name(finding.verdict), text);
+    }
   }
   if (const auto provenance = runs::read_provenance(run)) {
     for (const auto& [name, value] : provenance->facts)
@@ -164,9 +182,9 @@ report::Grid stages_grid(std::span<const runs::StageCount> counts) {
                      {"median"},
                      {"why", false, true}});
   for (const runs::StageCount& count : counts) {
-    std::string why;
+    std::vector<std::string> causes;
     for (const auto& [cause, times] : count.causes)
-      why += (why.empty() ? "" : ", ") + fmt::format("{} {}", times, cause);
+      causes.push_back(fmt::format("{} {}", times, cause));
     grid.add({{count.stage},
               {count.tool},
               {count.step},
@@ -174,9 +192,8 @@ report::Grid stages_grid(std::span<const runs::StageCount> counts) {
               {std::to_string(count.empty)},
               {std::to_string(count.failed)},
               {std::to_string(count.refused)},
-              {count.median_wall_ns > 0 ? base::format_ns(static_cast<double>(count.median_wall_ns))
-                                        : "-"},
-              {why}});
+              {duration_text(count.median_wall_ns)},
+              {base::join(causes, ", ")}});
   }
   return grid;
 }

@@ -52,9 +52,11 @@ std::string answer_to(std::string_view request, const std::string& page) {
 }  // namespace
 
 base::Result<void> MetricsServer::listen(const std::string& address) {
-  const auto colon = address.rfind(':');
-  std::string host = colon == std::string::npos ? "127.0.0.1" : address.substr(0, colon);
-  const std::string port = colon == std::string::npos ? address : address.substr(colon + 1);
+  std::string host = "127.0.0.1", port = address;
+  if (const auto colon = address.rfind(':'); colon != std::string::npos) {
+    host = address.substr(0, colon);
+    port = address.substr(colon + 1);
+  }
   if (host.size() > 2 && host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
   addrinfo hints{};
@@ -85,12 +87,12 @@ base::Result<void> MetricsServer::listen(const std::string& address) {
 }
 
 std::string MetricsServer::url() const {
-  sockaddr_storage at{};
-  socklen_t size = sizeof at;
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> port{};
-  if (::getsockname(server_.fd(), reinterpret_cast<sockaddr*>(&at), &size) != 0 ||
-      ::getnameinfo(reinterpret_cast<sockaddr*>(&at),
+  if (::getsockname(server_.fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&address),
                     size,
                     host.data(),
                     host.size(),
@@ -98,26 +100,28 @@ std::string MetricsServer::url() const {
                     port.size(),
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return {};
-  const std::string name =
-      at.ss_family == AF_INET6 ? "[" + std::string(host.data()) + "]" : std::string(host.data());
+  std::string name = host.data();
+  if (address.ss_family == AF_INET6)
+    name = "[" + name + "]";
   return "http://" + name + ":" + port.data() + "/metrics";
 }
 
 void MetricsServer::serve(const std::string& page) {
   server_.serve([&](std::string_view request, bool whole) {
-    return whole ? answer_to(request, page)
-                 : reply("431 Request Header Fields Too Large", kWords, "too long\n");
+    if (!whole)
+      return reply("431 Request Header Fields Too Large", kWords, "too long\n");
+    return answer_to(request, page);
   });
 }
 
 std::string metrics_page(model::Report report) {
   std::erase_if(report.regions,
                 [](const model::Region& region) { return region.process || region.thread; });
-  const std::size_t all = report.regions.size();
+  const std::size_t region_count = report.regions.size();
   std::stable_sort(report.regions.begin(), report.regions.end(), [](const auto& a, const auto& b) {
     return a.wall.inclusive_ns > b.wall.inclusive_ns;
   });
-  report.regions.resize(std::min(all, kServedRegions));
+  report.regions.resize(std::min(region_count, kServedRegions));
   for (std::size_t i = kServedHistograms; i < report.regions.size(); ++i)
     report.regions[i].wall.histogram.clear();
   report.verdict.clear();
@@ -130,7 +134,7 @@ std::string metrics_page(model::Report report) {
       "largest "
       "are here\nrangescope_regions {}\n{}",
       report.regions.size(),
-      all,
+      region_count,
       text.text());
 }
 

@@ -30,7 +30,7 @@ constexpr int kPause = 10;  // at least, in units of the time that a picture too
 // "last second: GPU 0 DRAM 62.0 %, SM 80.1 %, tensor 12.0 %, 512 W"; empty where nothing is
 // sampled.
 std::string last_second(const model::Session& session) {
-  std::string line;
+  std::vector<std::string> gpus;
   for (const analyze::LatestSamples& gpu : analyze::latest_samples(session)) {
     std::vector<std::string> values;
     for (const auto& [name, share] :
@@ -39,9 +39,11 @@ std::string last_second(const model::Session& session) {
         values.push_back(fmt::format("{} {}", name, base::format_share(*share)));
     if (gpu.watts)
       values.push_back(base::format_si(*gpu.watts, "W"));
-    line += (line.empty() ? "last second: " : "; ") + gpu.gpu + " " + base::join(values, ", ");
+    gpus.push_back(gpu.gpu + " " + base::join(values, ", "));
   }
-  return line.empty() ? line : line + "\n";
+  if (gpus.empty())
+    return {};
+  return "last second: " + base::join(gpus, "; ") + "\n";
 }
 
 }  // namespace
@@ -59,7 +61,8 @@ base::Result<int> Watch::run(const std::vector<std::string>& words) {
     TRY(server_.listen(wanted_.openmetrics));
     base::info("serving " + server_.url());
   }
-  const int to = wanted_.is_of_running ? STDOUT_FILENO : descriptor_beside_a_program(choice_);
+  const int report_fd =
+      wanted_.is_of_running ? STDOUT_FILENO : descriptor_beside_a_program(choice_);
   const bool writes_elsewhere = ::isatty(STDOUT_FILENO) == 0 && ::isatty(STDERR_FILENO) == 0;
   if (wanted_.is_of_running && ::isatty(STDERR_FILENO) != 0)
     terminal_ = STDERR_FILENO;
@@ -81,7 +84,7 @@ base::Result<int> Watch::run(const std::vector<std::string>& words) {
   if (!ended)
     return tl::make_unexpected(ended.error());
   if (const auto run = find(); !run.empty())
-    TRY(show_last(run, to));
+    TRY(show_last(run, report_fd));
   if (ended->exit_code)
     return *ended->exit_code;
   base::die_by(*ended->signal);
@@ -113,14 +116,14 @@ std::vector<std::string> Watch::recording_of(const std::vector<std::string>& wor
 
 /// The table of the whole run, unless the child wrote the document that was asked for, and where
 /// the run is.
-base::Result<void> Watch::show_last(const std::filesystem::path& run, int to) const {
+base::Result<void> Watch::show_last(const std::filesystem::path& run, int report_fd) const {
   const auto captures = runs::captures_of(run);
   const bool is_table = choice_.to.empty() && choice_.format == report::kDefaultFormat;
   if (!captures.empty() && is_table) {
     const auto last = profile::analyze_input(captures.front(), run, analysis_);
     // The child has said it already where nothing was captured.
     if (last)
-      TRY(write_report(*last, choice_, to));
+      TRY(write_report(*last, choice_, report_fd));
   }
   // Nothing is there to be seen again where the program never ran.
   if (const auto status = runs::read_status(run); !status || status->outcome != "error")
@@ -176,7 +179,11 @@ void Watch::draw(std::chrono::nanoseconds elapsed) {
   std::string shown =
       fmt::format("after {:.1f} s\n", std::chrono::duration<double>(elapsed).count());
   shown += last_second(now->session) + text.text();
-  put(shown + (terminal_ >= 0 ? "" : "\n"));
+  const bool is_replaced = terminal_ >= 0;
+  if (is_replaced)
+    put(shown);
+  else
+    put(shown + "\n");
   lines_ = std::count(shown.begin(), shown.end(), '\n');
 }
 

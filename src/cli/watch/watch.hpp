@@ -42,12 +42,12 @@ class Watch {
   Watch(std::string root, WatchChoice wanted, ReportChoice choice, analyze::Options analysis);
 
   /// Runs `words`, the arguments of this rangescope from its subcommand on, without what asks for
-  /// watching, and draws beside it. The exit code is that of the recording.
+  /// watching, and draws while they run. The exit code is that of the recording.
   [[nodiscard]] base::Result<int> run(const std::vector<std::string>& words);
 
  private:
   [[nodiscard]] std::vector<std::string> recording_of(const std::vector<std::string>& words) const;
-  [[nodiscard]] base::Result<void> show_last(const std::filesystem::path& run, int to) const;
+  [[nodiscard]] base::Result<void> show_last(const std::filesystem::path& run, int report_fd) const;
   [[nodiscard]] std::filesystem::path find();
   void tick(std::chrono::nanoseconds elapsed);
   void draw(std::chrono::nanoseconds elapsed);
@@ -56,7 +56,7 @@ class Watch {
   void put(const std::string& text) const;
 
   std::string root_;
-  std::string tag_;  ///< a word of the command line that nobody else gives
+  std::string tag_;  ///< a word that only our child has on its command line
   WatchChoice wanted_;
   std::string page_ = "# EOF\n";
   MetricsServer server_;
