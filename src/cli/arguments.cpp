@@ -93,8 +93,8 @@ std::string value_name(const config::Key& key) {
 }  // namespace
 
 const CommandHelp& help_for(const std::string& command) {
-  static const auto all = read_help();
-  return all.at(command);
+  static const auto help_by_command = read_help();
+  return help_by_command.at(command);
 }
 
 Argument Argument::type_name(const std::string& name) const {

@@ -204,11 +204,11 @@ class Control final : public Subcommand {
       if (window == 0)
         window = static_cast<std::uint32_t>(wanted.value_or(last_ended));
       if (window == 0 || window > last_ended) {
-        std::string what = "no window has ended";
+        std::string problem = "no window has ended";
         if (wanted)
-          what = "that window has not ended";
+          problem = "that window has not ended";
         return base::fail(base::Code::kNothingCaptured,
-                          std::move(what),
+                          std::move(problem),
                           run_,
                           "End it: rangescope ctl " + run_ + " stop");
       }

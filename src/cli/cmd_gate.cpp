@@ -82,11 +82,11 @@ class Gate final : public Subcommand {
     const bool is_all_open = open(false) == std::ssize(judged.checks);
     if (!is_all_open && (!gate_.strict || open(true) == 0))
       return 0;
-    std::string what = "not every value could be judged";
+    std::string problem = "not every value could be judged";
     if (is_all_open)
-      what = "no value could be judged";
+      problem = "no value could be judged";
     return base::fail(base::Code::kNotComparable,
-                      std::move(what),
+                      std::move(problem),
                       judged.comparison.sides[1].label,
                       hint_for_undecided(judged));
   }
