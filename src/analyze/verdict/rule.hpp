@@ -48,10 +48,10 @@ class Case {
   /// How many GPUs do their work at once: not more than there are.
   [[nodiscard]] double gpus_side_by_side(std::size_t row) const;
 
-  /// The rows where `saves` finds most, each as deep as one child holds most of it; at most `most`,
-  /// no two of one branch. `saves`: nanoseconds of the run, 0 for none.
+  /// The rows where `saves` finds most, each as deep as one child holds most of it; at most
+  /// `max_rows`, no two of one branch. `saves`: nanoseconds of the run, 0 for none.
   [[nodiscard]] std::vector<std::size_t> worst(const std::function<double(std::size_t row)>& saves,
-                                               std::size_t most = 2) const;
+                                               std::size_t max_rows = 2) const;
 
   /// A verdict about a row, with its path, region and share of the run filled in.
   [[nodiscard]] model::Verdict about(std::string_view kind,
@@ -80,6 +80,10 @@ class Case {
   [[nodiscard]] std::string details_of(std::string_view kernel) const;
 
  private:
+  /// The outermost range of the program around `region`; of none the one with the most GPU work.
+  /// Null where there is none.
+  [[nodiscard]] const model::Region* outermost_range(const model::Region* region) const;
+
   const model::Report& report_;
   std::string named_;
   bool timeline_ = false;
@@ -112,12 +116,15 @@ class Case {
 /// Durations of the kernels of a region added up; 0 where none is known.
 [[nodiscard]] double kernel_ns(const model::Region& region);
 
-/// "memory_bound", "compute_bound", "latency_bound", "balanced"; "" where counters do not tell.
+/// The label of a kernel, else its short name, in at most 48 columns.
+[[nodiscard]] std::string kernel_text(const model::KernelRow& kernel);
+
+/// "memory_bound", "compute_bound", "latency_bound", "balanced"; "" where counters do not show it.
 [[nodiscard]] std::string bound_kind(const model::Bound& bound);
 /// "memory 71 %, compute 9.0 % of peak", where both are known.
 [[nodiscard]] std::string bound_shares(const model::Bound& bound);
-/// "memory-bound (memory 71 %, compute 9.0 % of peak)", with `more` behind the shares.
-[[nodiscard]] std::string bound_text(const model::Bound& bound, std::string_view more = {});
+/// "memory-bound (memory 71 %, compute 9.0 % of peak)", with `detail` after the shares.
+[[nodiscard]] std::string bound_text(const model::Bound& bound, std::string_view detail = {});
 
 /// "75 %", "2.2 %", "99.9 %": whole percents where that is two digits.
 [[nodiscard]] std::string share_text(double share);
@@ -127,7 +134,7 @@ class Case {
 
 /// Looks for one thing, by the case's numbers, and adds what it finds; nothing where the data
 /// cannot carry it.
-using Rule = void(const Case& known, std::vector<model::Verdict>& out);
+using Rule = void(const Case& facts, std::vector<model::Verdict>& out);
 
 Rule find_waits_for_cpu, find_start_up, find_held, find_synchronization, find_copies, find_bounds,
     find_stalls, find_padding, find_warm_up, find_uneven, find_stragglers, find_slow_gpus,

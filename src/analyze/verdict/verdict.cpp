@@ -38,89 +38,105 @@ std::string_view api_of(const model::Report& report) {
       {"cu", "CUDA"}, {"hip", "HIP"}, {"__hip", "HIP"}, {"hsa_", "HSA"}};
   std::string_view api;
   for (const model::OperatorRow& row : report.operators) {
-    const auto known = std::find_if(std::begin(kApis), std::end(kApis), [&](const auto& each) {
-      return row.name.starts_with(each.first);
-    });
-    if (known == std::end(kApis) || (!api.empty() && api != known->second))
+    const auto has_prefix = [&](const auto& entry) { return row.name.starts_with(entry.first); };
+    const auto entry = std::ranges::find_if(kApis, has_prefix);
+    if (entry == std::end(kApis) || (!api.empty() && api != entry->second))
       return {};
-    api = known->second;
+    api = entry->second;
   }
   return api;
 }
 
-/// The answer where no finding matters, with how the time was spent.
-std::optional<model::Verdict> overview(const Case& known) {
-  const model::Report& report = known.report();
-  model::Verdict verdict = known.about_run("overview", "", std::nullopt);
-  verdict.severity = model::Weight::kNote;
-  std::vector<std::string> parts;
-  if (const auto share = known.gpu_busy_share()) {
-    parts.push_back("GPU busy " + share_text(*share) + " of the run");
+/// How the run's time was spent: "GPU busy 71 % of the run", "ranges cover 98 % of the run".
+std::vector<std::string> time_texts(const Case& facts, model::Verdict& verdict) {
+  const model::Report& report = facts.report();
+  std::vector<std::string> texts;
+  if (const auto share = facts.gpu_busy_share()) {
+    texts.push_back("GPU busy " + share_text(*share) + " of the run");
     verdict.evidence["gpu_busy_share"] = *share;
   }
   if (report.outside && report.run.duration_ns > 0) {
-    const double inside = known.inside_ns() / report.run.duration_ns;
-    parts.push_back("ranges cover " + share_text(inside) + " of the run");
-    verdict.evidence["covered_share"] = inside;
+    const double covered = facts.inside_ns() / report.run.duration_ns;
+    texts.push_back("ranges cover " + share_text(covered) + " of the run");
+    verdict.evidence["covered_share"] = covered;
   }
   if (!report.kernels.empty() && report.kernels.front().share > 0) {
-    const model::KernelRow& row = report.kernels.front();
-    parts.push_back(fmt::format("largest kernel {}, {} of kernel time",
-                                base::elide(row.label.empty() ? row.name : row.label, 60),
-                                share_text(row.share)));
-    verdict.evidence["kernel_share"] = row.share;
+    const model::KernelRow& largest = report.kernels.front();
+    const std::string& name = largest.label.empty() ? largest.name : largest.label;
+    texts.push_back(fmt::format(
+        "largest kernel {}, {} of kernel time", base::elide(name, 60), share_text(largest.share)));
+    verdict.evidence["kernel_share"] = largest.share;
   }
-  if (!parts.empty()) {
-    verdict.text = "no problems found: " + base::join(parts, ", ");
-    return verdict;
-  }
-  // No time of anything: how much there is.
-  const auto add = [&](std::int64_t count, const char* one) {
+  return texts;
+}
+
+/// How much there is where no times are known: "3 regions", "12 instances", "1 range never ended".
+std::vector<std::string> count_texts(const Case& facts) {
+  const model::Report& report = facts.report();
+  std::vector<std::string> texts;
+  const auto add = [&](std::int64_t count, std::string_view noun) {
     if (count > 0)
-      parts.push_back(base::counted(static_cast<std::uint64_t>(count), one));
+      texts.push_back(base::counted(static_cast<std::uint64_t>(count), noun));
   };
   std::int64_t instances = 0, unclosed = 0;
-  for (std::size_t row = 0; row < known.rows(); ++row) {
-    instances += std::max<std::int64_t>(0, known.region(row).occurrences);
-    unclosed += std::max<std::int64_t>(0, known.region(row).unclosed);
+  for (std::size_t row = 0; row < facts.rows(); ++row) {
+    instances += std::max<std::int64_t>(0, facts.region(row).occurrences);
+    unclosed += std::max<std::int64_t>(0, facts.region(row).unclosed);
   }
-  add(static_cast<std::int64_t>(known.rows()), "region");
+  add(static_cast<std::int64_t>(facts.rows()), "region");
   add(instances, "instance");
   if (unclosed > 0)
-    parts.push_back(base::counted(static_cast<std::uint64_t>(unclosed), "range") + " never ended");
-  if (report.total)
+    texts.push_back(base::counted(static_cast<std::uint64_t>(unclosed), "range") + " never ended");
+  if (report.total) {
     add(report.total->kernels, "kernel");
-  if (report.total)
     add(report.total->copies, "copy");
-  if (parts.empty() &&
-      !report.operators.empty()) {  // the calls of a recording that holds nothing else
-    std::int64_t calls = 0;
-    for (const model::OperatorRow& row : report.operators)
-      calls += row.calls;
-    const model::OperatorRow& most = report.operators.front();
-    const auto made = static_cast<std::uint64_t>(calls);
-    const std::string name = base::printable(most.name);
-    if (const std::string_view api = api_of(report); !api.empty())
-      verdict.text = fmt::format("{} and nothing else; most time in {} ({})",
-                                 base::counted(made, std::string(api) + " call"),
-                                 name,
-                                 base::format_ns(most.cpu_ns));
-    else
-      verdict.text = fmt::format("{} of {}; most self time in {} ({})",
-                                 base::counted(made, "call"),
-                                 base::counted(report.operators.size(), "operator"),
-                                 name,
-                                 base::format_ns(most.exclusive_cpu_ns));
+  }
+  return texts;
+}
+
+/// Of a recording that holds nothing else: "30 CUDA calls and nothing else; most time in cuInit (1
+/// ms)".
+std::string operators_text(const model::Report& report) {
+  std::int64_t all_calls = 0;
+  for (const model::OperatorRow& row : report.operators)
+    all_calls += row.calls;
+  const auto calls = static_cast<std::uint64_t>(all_calls);
+  const model::OperatorRow& longest = report.operators.front();
+  const std::string name = base::printable(longest.name);
+  if (const std::string_view api = api_of(report); !api.empty())
+    return fmt::format("{} and nothing else; most time in {} ({})",
+                       base::counted(calls, std::string(api) + " call"),
+                       name,
+                       base::format_ns(longest.cpu_ns));
+  return fmt::format("{} of {}; most self time in {} ({})",
+                     base::counted(calls, "call"),
+                     base::counted(report.operators.size(), "operator"),
+                     name,
+                     base::format_ns(longest.exclusive_cpu_ns));
+}
+
+/// The answer where no finding matters, with how the time was spent.
+std::optional<model::Verdict> overview(const Case& facts) {
+  const model::Report& report = facts.report();
+  model::Verdict verdict = facts.about_run("overview", "", std::nullopt);
+  verdict.severity = model::Weight::kNote;
+  if (const std::vector<std::string> times = time_texts(facts, verdict); !times.empty()) {
+    verdict.text = "no problems found: " + base::join(times, ", ");
     return verdict;
   }
-  if (parts.empty())
+  const std::vector<std::string> counts = count_texts(facts);
+  if (counts.empty() && report.operators.empty())
     return std::nullopt;
-  if (parts.size() == 1 && report.total && report.total->copies > 0 && report.total->copy_ns > 0) {
-    verdict.text =
-        parts.front() + " of " + base::format_ns(report.total->copy_ns) + " and nothing else";
+  if (counts.empty()) {
+    verdict.text = operators_text(report);
     return verdict;
   }
-  verdict.text = "no times to judge: " + base::join(parts, ", ");
+  const bool has_copies = report.total && report.total->copies > 0 && report.total->copy_ns > 0;
+  if (counts.size() == 1 && has_copies)
+    verdict.text =
+        counts.front() + " of " + base::format_ns(report.total->copy_ns) + " and nothing else";
+  else
+    verdict.text = "no times to judge: " + base::join(counts, ", ");
   return verdict;
 }
 
@@ -149,6 +165,20 @@ double cost_of(const model::Verdict& verdict) {
   if (verdict.kind == "straggler" && late != verdict.evidence.end())
     return late->second;
   return verdict.saves_ns.value_or(-1);
+}
+
+/// Errors first, then warnings; among those a late rank, then cures, then the largest cost.
+auto order_of(const model::Verdict& verdict) {
+  return std::tuple(verdict.kind == kHung,
+                    verdict.severity,
+                    is_of(verdict, kOfRanks),
+                    !verdict.cure.empty(),
+                    cost_of(verdict));
+}
+
+void drop_savings(model::Verdict& verdict) {
+  verdict.saves_ns.reset();
+  verdict.saves_share.reset();
 }
 
 /// Gaps between ranges are in the loop.
@@ -187,8 +217,7 @@ void keep_one_of_once(std::vector<model::Verdict>& found) {
   };
   model::Verdict largest = *std::max_element(once, found.end(), saves_less);
   largest.severity = model::Weight::kNote;
-  largest.saves_ns.reset();
-  largest.saves_share.reset();
+  drop_savings(largest);
   found.erase(once, found.end());
   found.push_back(std::move(largest));
 }
@@ -213,8 +242,7 @@ void drop_savings_beyond(double run_ns, std::vector<model::Verdict>& found) {
       together_ns += *verdict.saves_ns;
       continue;
     }
-    verdict.saves_ns.reset();
-    verdict.saves_share.reset();
+    drop_savings(verdict);
   }
 }
 
@@ -230,12 +258,24 @@ bool claims_savings(const model::Verdict& verdict) {
                                          "deadlock",
                                          "own_function"};
   const auto has = [&](const char* evidence) { return verdict.evidence.contains(evidence); };
-  if (verdict.kind == "dominant_kernel" && !has("memory_bound") && !has("compute_bound") &&
-      !has("latency_bound") && !has("balanced"))
-    return false;  // its limiter is not known
-  return verdict.severity == model::Weight::kWarning &&
-         std::find(std::begin(kWhere), std::end(kWhere), verdict.kind) == std::end(kWhere) &&
-         !(verdict.kind == "outside_ranges" && !has("between_share"));
+  const bool has_limiter =
+      has("memory_bound") || has("compute_bound") || has("latency_bound") || has("balanced");
+  if (verdict.kind == "dominant_kernel" && !has_limiter)
+    return false;
+  if (verdict.kind == "outside_ranges" && !has("between_share"))
+    return false;
+  return verdict.severity == model::Weight::kWarning && !is_of(verdict, kWhere);
+}
+
+/// Of modules in one another only the innermost: its name has those of the modules around it, as in
+/// "decode step > model.layers.#.mlp (LlamaMLP)".
+void drop_repeated_modules(std::vector<std::string>& path) {
+  for (std::size_t i = path.size(); i-- > 1;) {
+    const std::string& outer = path[i - 1];
+    const std::string outer_name = outer.substr(0, outer.rfind(" ("));
+    if (path[i].starts_with(outer_name + "."))
+      path.erase(path.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+  }
 }
 
 }  // namespace
@@ -298,8 +338,7 @@ std::string Case::largest_kernel(std::size_t row) const {
   if (!gpu || gpu->top_kernels.empty() || !(gpu->top_kernels.front().share > 0))
     return {};
   const model::KernelRow& kernel = gpu->top_kernels.front();
-  const std::string& name = kernel.label.empty() ? kernel.short_name : kernel.label;
-  return base::elide(base::printable(name), 48) + ", " + share_text(kernel.share);
+  return kernel_text(kernel) + ", " + share_text(kernel.share);
 }
 
 bool Case::matters(double ns) const {
@@ -325,44 +364,47 @@ double Case::gpus_side_by_side(std::size_t row) const {
 }
 
 std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& saves,
-                                     std::size_t most) const {
-  std::vector<double> of(rows());
+                                     std::size_t max_rows) const {
+  std::vector<double> saved_ns(rows());
   for (std::size_t row = 0; row < rows(); ++row)
-    of[row] = saves(row);
+    saved_ns[row] = saves(row);
   // A row represents its branch, unless one child holds most of it; one that finds nothing hands on
-  // to its children. Ranges of a library lie beside the program's, which say more: they count where
+  // to its children. A library's ranges lie next to the program's, which say more: they count where
   // there are no others.
   std::vector<std::size_t> found, pending = top_;
-  const auto of_library = [&](std::size_t row) {
+  const auto is_of_library = [&](std::size_t row) {
     return model::is_library_domain(region(row).domain);
   };
-  if (!std::all_of(top_.begin(), top_.end(), of_library))
-    std::erase_if(pending, of_library);
+  if (!std::all_of(top_.begin(), top_.end(), is_of_library))
+    std::erase_if(pending, is_of_library);
   while (!pending.empty()) {
     const std::size_t row = pending.back();
     pending.pop_back();
-    const auto deeper =
-        std::find_if(children_[row].begin(), children_[row].end(), [&](std::size_t child) {
-          return of[child] >= kOneChild * of[row] && of[child] > 0;
-        });
-    if (of[row] <= 0 || deeper != children_[row].end())
-      pending.insert(pending.end(), children_[row].begin(), children_[row].end());
+    const std::vector<std::size_t>& children = children_[row];
+    const bool is_in_one_child = std::ranges::any_of(children, [&](std::size_t child) {
+      return saved_ns[child] >= kOneChild * saved_ns[row] && saved_ns[child] > 0;
+    });
+    if (saved_ns[row] <= 0 || is_in_one_child)
+      pending.insert(pending.end(), children.begin(), children.end());
     else
       found.push_back(row);
   }
   std::sort(found.begin(), found.end(), [&](std::size_t a, std::size_t b) {
-    return of[a] != of[b] ? of[a] > of[b] : a < b;
+    if (saved_ns[a] != saved_ns[b])
+      return saved_ns[a] > saved_ns[b];
+    return a < b;
   });
   // Start/end ranges lie around others: the one that a thread was in tells more.
-  double nested = 0;
+  double largest_of_threads_ns = 0;
   for (const std::size_t row : found)
     if (region(row).kind == model::RangeKind::kPushPop)
-      nested = std::max(nested, of[row]);
+      largest_of_threads_ns = std::max(largest_of_threads_ns, saved_ns[row]);
   std::erase_if(found, [&](std::size_t row) {
-    return region(row).kind == model::RangeKind::kStartEnd && nested >= kOneChild * of[row];
+    const bool is_start_end = region(row).kind == model::RangeKind::kStartEnd;
+    return is_start_end && largest_of_threads_ns >= kOneChild * saved_ns[row];
   });
-  if (found.size() > most)
-    found.resize(most);
+  if (found.size() > max_rows)
+    found.resize(max_rows);
   return found;
 }
 
@@ -373,9 +415,11 @@ model::Verdict Case::about_run(std::string_view kind,
   verdict.kind = kind;
   verdict.text = std::move(text);
   verdict.severity = model::Weight::kWarning;
-  verdict.saves_ns = saves_ns && whole_ns_ > 0 ? std::min(*saves_ns, whole_ns_) : saves_ns;
-  if (saves_ns && whole_ns_ > 0)
+  verdict.saves_ns = saves_ns;
+  if (saves_ns && whole_ns_ > 0) {
+    verdict.saves_ns = std::min(*saves_ns, whole_ns_);
     verdict.saves_share = *verdict.saves_ns / whole_ns_;
+  }
   return verdict;
 }
 
@@ -384,12 +428,9 @@ model::Verdict Case::about(std::string_view kind,
                            std::string text,
                            std::optional<double> saves_ns) const {
   model::Verdict verdict = about_run(kind, std::move(text), saves_ns);
-  // A module's name has the modules around it: "decode step > model.layers.#.mlp (LlamaMLP)".
   std::vector<std::string> path = region(row).path;
-  for (std::size_t i = region(row).module ? path.size() : 0; i-- > 1;)
-    if (const std::size_t type = path[i - 1].rfind(" (");
-        path[i].starts_with(path[i - 1].substr(0, type) + "."))
-      path.erase(path.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+  if (region(row).module)
+    drop_repeated_modules(path);
   verdict.path = model::path_text(region(row).domain, path);
   if (region(row).kind == model::RangeKind::kStartEnd)
     verdict.path += model::kStartEndMark;
@@ -406,24 +447,38 @@ std::string Case::profile_again(std::string_view options) const {
          base::shell_quote(report_.run.command);
 }
 
+const model::Region* Case::outermost_range(const model::Region* region) const {
+  const auto can_be_included = [](const model::Region& root) {
+    const bool is_outermost = !root.process && root.path.size() == 1;
+    const bool is_chosen = !root.module && !model::is_library_domain(root.domain);
+    return is_outermost && is_chosen && root.kind == model::RangeKind::kPushPop;
+  };
+  const model::Region* range = nullptr;
+  for (const model::Region& root : report_.regions) {
+    if (!can_be_included(root))
+      continue;
+    bool is_wanted = range == nullptr || kernel_ns(root) > kernel_ns(*range);
+    if (region != nullptr)
+      is_wanted = root.domain == region->domain && root.path.front() == region->path.front();
+    if (is_wanted)
+      range = &root;
+  }
+  return range;
+}
+
 std::string Case::measure_again(std::string_view metrics, const model::Region* region) const {
   if (model::is_program(report_))
     return {};
-  const model::Region* range = nullptr;
-  for (const model::Region& root : report_.regions) {
-    if (root.process || root.path.size() != 1 || root.module ||
-        root.kind != model::RangeKind::kPushPop || model::is_library_domain(root.domain))
-      continue;
-    const bool around = region != nullptr && root.domain == region->domain &&
-                        root.path.front() == region->path.front();
-    if (around || (region == nullptr && (range == nullptr || kernel_ns(root) > kernel_ns(*range))))
-      range = &root;
-  }
-  if (range == nullptr ||
-      range->path.front().find_first_of("#*?[]{},;@/\\\"'") != std::string::npos)
+  const model::Region* range = outermost_range(region);
+  if (range == nullptr)
     return {};
-  const std::string expression =
-      (range->domain.empty() ? "" : range->domain + "@") + range->path.front();
+  const bool is_pattern =
+      range->path.front().find_first_of("#*?[]{},;@/\\\"'") != std::string::npos;
+  if (is_pattern)
+    return {};
+  std::string expression = range->path.front();
+  if (!range->domain.empty())
+    expression = range->domain + "@" + expression;
   return profile_again("--metrics " + std::string(metrics) + " --include " +
                        base::shell_quote(expression));
 }
@@ -469,28 +524,21 @@ static void keep_note(std::string_view kind, std::size_t place, std::span<model:
 void judge(model::Report& report, std::string_view named) {
   std::erase_if(report.verdict, std::not_fn(is_made_of_session));
   std::vector<model::Verdict> found = std::move(report.verdict);
-  const Case known(report, named);
+  const Case facts(report, named);
   if (holds_memory_alone(report)) {
-    find_memory(known, found);
+    find_memory(facts, found);
   } else {
     for (Rule* const find : kRules)
-      find(known, found);
-    find_memory(known, found);
+      find(facts, found);
+    find_memory(facts, found);
   }
   drop_replaced(found);
   keep_one_of_once(found);
   if (found.empty())
-    if (auto plain = overview(known))
+    if (auto plain = overview(facts))
       found.push_back(std::move(*plain));
-  // By what they come to, before those that say where time goes alone lose it.
-  std::stable_sort(
-      found.begin(), found.end(), [](const model::Verdict& a, const model::Verdict& b) {
-        const auto weight = [](const model::Verdict& one) {
-          return std::tuple(
-              one.kind == kHung, one.severity, is_of(one, kOfRanks), has_cure(one), cost_of(one));
-        };
-        return weight(a) > weight(b);
-      });
+  // While all have their savings: those that only say where time goes lose them below.
+  std::ranges::stable_sort(found, std::ranges::greater{}, order_of);
   if (found.size() > kMostVerdicts) {
     // Where the model's time and memory go is shown in addition to what costs them.
     keep_note("modules", kMostVerdicts - 1, found);
@@ -499,8 +547,8 @@ void judge(model::Report& report, std::string_view named) {
   }
   for (model::Verdict& verdict : found)
     if (!claims_savings(verdict))
-      verdict.saves_ns.reset(), verdict.saves_share.reset();
-  if (known.has_timeline())
+      drop_savings(verdict);
+  if (facts.has_timeline())
     drop_savings_beyond(report.run.duration_ns, found);
   report.verdict = std::move(found);
 }
