@@ -42,70 +42,102 @@ std::string limit_text(const model::Region& region, model::Verdict& verdict) {
   return text;
 }
 
-}  // namespace
+/// A module that takes most of the GPU time of a phase, such as "decode step".
+struct LargeModule {
+  std::size_t row = 0, phase = 0;
+  double share = 0;  ///< of the phase's kernel time
+};
 
-void find_modules(const Case& known, std::vector<model::Verdict>& out) {
-  const auto& rows = known.report().rows;
-  struct Found {
-    std::size_t row, phase;
-    double share;
-  };
-  std::vector<Found> found;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (!is_inner_module(known.region(row)))
+/// The row that the outermost module around `row` is called in, else that module; kNone of a module
+/// that is in no other one.
+std::size_t phase_of(const Case& facts, std::size_t row) {
+  const auto& rows = facts.report().rows;
+  std::size_t outermost = rows[row].parent;
+  while (outermost != model::kNone && is_inner_module(facts.region(outermost)))
+    outermost = rows[outermost].parent;
+  if (outermost == model::kNone)
+    return model::kNone;
+  // What the outermost module is called in says more than its name.
+  const std::size_t caller = rows[outermost].parent;
+  return caller == model::kNone ? outermost : caller;
+}
+
+/// Of each phase the deepest module with half of its time.
+std::vector<LargeModule> large_modules(const Case& facts) {
+  std::vector<LargeModule> modules;
+  for (std::size_t row = 0; row < facts.rows(); ++row) {
+    if (!is_inner_module(facts.region(row)))
       continue;
-    std::size_t phase = rows[row].parent;
-    while (phase != model::kNone && is_inner_module(known.region(phase)))
-      phase = rows[phase].parent;
+    const std::size_t phase = phase_of(facts, row);
     if (phase == model::kNone)
       continue;
-    // What the outermost module is called in says more than its name.
-    if (rows[phase].parent != model::kNone)
-      phase = rows[phase].parent;
-    const double whole = kernel_ns(known.region(phase)), own = kernel_ns(known.region(row));
-    if (whole <= 0 || own < kHalfOfPhase * whole || !known.matters(own))
+    const double phase_ns = kernel_ns(facts.region(phase));
+    const double module_ns = kernel_ns(facts.region(row));
+    const bool is_large = phase_ns > 0 && module_ns >= kHalfOfPhase * phase_ns;
+    if (!is_large || !facts.matters(module_ns))
       continue;
     // Rows come depth first: one that follows in the same phase lies in the one before it.
-    const bool deeper = !found.empty() && found.back().phase == phase;
-    if (!deeper)
-      found.push_back({});
-    found.back() = {row, phase, own / whole};
+    const bool is_deeper = !modules.empty() && modules.back().phase == phase;
+    if (!is_deeper)
+      modules.emplace_back();
+    modules.back() = {row, phase, module_ns / phase_ns};
   }
-  std::ranges::stable_sort(found, [&](const Found& a, const Found& b) {
-    return kernel_ns(known.region(a.phase)) > kernel_ns(known.region(b.phase));
-  });
-  if (found.size() > 2)
-    found.resize(2);
-  for (const auto& [row, phase, share] : found) {
-    const model::Region& region = known.region(row);
-    const double own = kernel_ns(region);
-    model::Verdict verdict = known.about("modules", row, "", own);
-    verdict.severity = model::Weight::kNote;
-    verdict.evidence = {{"kernel_ns", own}, {"share_of_phase", share}};
-    verdict.text = fmt::format("{} of the kernel time of {}",
-                               share_text(share),
-                               base::printable(known.region(phase).path.back()));
-    const std::string limit = limit_text(region, verdict);
-    verdict.text += limit;
-    // No module in it has half: the largest of them.
-    std::vector<std::size_t> inside;
-    for (std::size_t child = row + 1; child < rows.size(); ++child)
-      if (rows[child].parent == row && is_inner_module(known.region(child)) &&
-          kernel_ns(known.region(child)) >= kHot * own)
-        inside.push_back(child);
-    std::ranges::stable_sort(
-        inside, std::ranges::greater{}, [&](std::size_t c) { return kernel_ns(known.region(c)); });
-    if (inside.size() > 3)
-      inside.resize(3);
-    for (const std::size_t child : inside)
-      verdict.text += fmt::format("{}{} {}",
-                                  child == inside.front() ? ": " : ", ",
-                                  own_name(known.region(child)),
-                                  share_text(kernel_ns(known.region(child)) / own));
-    if (limit.empty())
-      known.show_page(verdict);
-    out.push_back(std::move(verdict));
+  return modules;
+}
+
+/// ": self_attn 40 %, mlp 31 %": the largest modules in one of which none has half.
+std::string inner_modules_text(const Case& facts, std::size_t row) {
+  constexpr std::size_t kMostInnerModules = 3;
+  const auto& rows = facts.report().rows;
+  const double module_ns = kernel_ns(facts.region(row));
+  const auto child_ns = [&](std::size_t child) { return kernel_ns(facts.region(child)); };
+  std::vector<std::size_t> children;
+  for (std::size_t child = row + 1; child < rows.size(); ++child) {
+    const bool is_module_in_it = rows[child].parent == row && is_inner_module(facts.region(child));
+    if (is_module_in_it && child_ns(child) >= kHot * module_ns)
+      children.push_back(child);
   }
+  std::ranges::stable_sort(children, std::ranges::greater{}, child_ns);
+  if (children.size() > kMostInnerModules)
+    children.resize(kMostInnerModules);
+  if (children.empty())
+    return {};
+  std::vector<std::string> texts;
+  for (const std::size_t child : children) {
+    const std::string name(own_name(facts.region(child)));
+    texts.push_back(name + " " + share_text(child_ns(child) / module_ns));
+  }
+  return ": " + base::join(texts, ", ");
+}
+
+model::Verdict large_module_verdict(const Case& facts, const LargeModule& module) {
+  const model::Region& region = facts.region(module.row);
+  const double module_ns = kernel_ns(region);
+  model::Verdict verdict = facts.about("modules", module.row, "", module_ns);
+  verdict.severity = model::Weight::kNote;
+  verdict.evidence = {{"kernel_ns", module_ns}, {"share_of_phase", module.share}};
+  const std::string phase_name = base::printable(facts.region(module.phase).path.back());
+  const std::string limit = limit_text(region, verdict);
+  verdict.text = share_text(module.share) + " of the kernel time of " + phase_name + limit;
+  verdict.text += inner_modules_text(facts, module.row);
+  if (limit.empty())
+    facts.show_page(verdict);
+  return verdict;
+}
+
+}  // namespace
+
+void find_modules(const Case& facts, std::vector<model::Verdict>& out) {
+  constexpr std::size_t kMostModules = 2;
+  std::vector<LargeModule> modules = large_modules(facts);
+  const auto phase_ns = [&](const LargeModule& module) {
+    return kernel_ns(facts.region(module.phase));
+  };
+  std::ranges::stable_sort(modules, std::ranges::greater{}, phase_ns);
+  if (modules.size() > kMostModules)
+    modules.resize(kMostModules);
+  for (const LargeModule& module : modules)
+    out.push_back(large_module_verdict(facts, module));
 }
 
 }  // namespace rangescope::analyze

@@ -33,9 +33,9 @@ double bytes_of(const DeviceMemory& memory, MemoryUse use) {
 }
 
 /// "GPU 0", "GPU 0 of rank 3" where several processes have one.
-std::string gpu_text(const Case& known, const DeviceMemory& memory) {
+std::string gpu_text(const Case& facts, const DeviceMemory& memory) {
   std::string text = fmt::format("GPU {}", memory.device);
-  const auto& processes = known.report().processes;
+  const auto& processes = facts.report().processes;
   if (processes.size() < 2 || memory.process >= processes.size())
     return text;
   const model::ReportProcess& process = processes[memory.process];
@@ -69,10 +69,10 @@ std::string owner_text(const DeviceMemory& memory) {
   if (share_of_peak(memory, largest->bytes) < kUseOfPeak)
     return {};
   const std::string owner = base::elide(base::printable(largest->owner), 80);
-  const std::string_view of = largest->is_of_time ? "allocated" : "of";
+  const std::string_view relation = largest->is_of_time ? "allocated" : "of";
   return fmt::format("largest part: {} {} {}, {}",
                      model::memory_use_name(largest->use),
-                     of,
+                     relation,
                      owner,
                      format_bytes(largest->bytes));
 }
@@ -93,15 +93,15 @@ void add_evidence(const DeviceMemory& memory, model::Verdict& verdict) {
   verdict.evidence["unused_reserved_bytes"] = std::max(0.0, unused_bytes);
 }
 
-void find_out_of_memory(const Case& known, const DeviceMemory& memory, Verdicts& out) {
+void find_out_of_memory(const Case& facts, const DeviceMemory& memory, Verdicts& out) {
   if (!memory.failure)
     return;
   const model::MemoryFailure& failure = *memory.failure;
-  const std::string asked = format_bytes(failure.asked_bytes);
+  const std::string requested = format_bytes(failure.asked_bytes);
   const std::string in_use = format_bytes(failure.in_use_bytes);
   std::string text = fmt::format("out of memory on {}: it asked for {}, {} were in use",
-                                 gpu_text(known, memory),
-                                 asked,
+                                 gpu_text(facts, memory),
+                                 requested,
                                  in_use);
   if (const std::string uses = uses_text(memory); !uses.empty())
     text += ": " + uses;
@@ -109,7 +109,7 @@ void find_out_of_memory(const Case& known, const DeviceMemory& memory, Verdicts&
     text += "; " + owner;
   if (failure.count > 1)
     text += fmt::format("; {} times", failure.count);
-  model::Verdict verdict = known.about_run("out_of_memory", std::move(text), std::nullopt);
+  model::Verdict verdict = facts.about_run("out_of_memory", std::move(text), std::nullopt);
   verdict.severity = model::Weight::kError;
   verdict.path = failure.owner;
   add_evidence(memory, verdict);
@@ -122,16 +122,16 @@ void find_out_of_memory(const Case& known, const DeviceMemory& memory, Verdicts&
   out.push_back(std::move(verdict));
 }
 
-void find_growth(const Case& known, const DeviceMemory& memory, Verdicts& out) {
+void find_growth(const Case& facts, const DeviceMemory& memory, Verdicts& out) {
   if (!memory.growth)
     return;
   const model::MemoryGrowth& growth = *memory.growth;
   const std::string bytes_a_step = format_bytes(growth.bytes_per_step);
   std::string text = fmt::format("memory of {} grows by {} a step, over {} steps",
-                                 gpu_text(known, memory),
+                                 gpu_text(facts, memory),
                                  bytes_a_step,
                                  growth.steps);
-  model::Verdict verdict = known.about_run("memory_grows", std::move(text), std::nullopt);
+  model::Verdict verdict = facts.about_run("memory_grows", std::move(text), std::nullopt);
   verdict.severity = model::Weight::kWarning;
   verdict.path = growth.owner;
   verdict.evidence["bytes_per_step"] = growth.bytes_per_step;
@@ -139,7 +139,7 @@ void find_growth(const Case& known, const DeviceMemory& memory, Verdicts& out) {
   out.push_back(std::move(verdict));
 }
 
-void find_fragmentation(const Case& known, const DeviceMemory& memory, Verdicts& out) {
+void find_fragmentation(const Case& facts, const DeviceMemory& memory, Verdicts& out) {
   if (!memory.peak_reserved_bytes || memory.failure)
     return;
   const double lost_bytes = *memory.peak_reserved_bytes - memory.peak_bytes;
@@ -153,19 +153,19 @@ void find_fragmentation(const Case& known, const DeviceMemory& memory, Verdicts&
       fmt::format("{} of the {} that the allocator of {} holds are in no block at the peak",
                   lost,
                   held,
-                  gpu_text(known, memory));
-  model::Verdict verdict = known.about_run("fragmentation", std::move(text), std::nullopt);
+                  gpu_text(facts, memory));
+  model::Verdict verdict = facts.about_run("fragmentation", std::move(text), std::nullopt);
   verdict.severity = model::Weight::kWarning;
   verdict.evidence["unused_reserved_bytes"] = lost_bytes;
   verdict.evidence["peak_reserved_bytes"] = *memory.peak_reserved_bytes;
   out.push_back(std::move(verdict));
 }
 
-void find_peak(const Case& known, const DeviceMemory& memory, Verdicts& out) {
+void find_peak(const Case& facts, const DeviceMemory& memory, Verdicts& out) {
   if (memory.failure || !(memory.peak_bytes > 0))
     return;
   const std::string peak = format_bytes(memory.peak_bytes);
-  std::string text = fmt::format("peak memory of {} {}", gpu_text(known, memory), peak);
+  std::string text = fmt::format("peak memory of {} {}", gpu_text(facts, memory), peak);
   if (const std::string uses = uses_text(memory); !uses.empty())
     text += ": " + uses;
   if (const std::string owner = owner_text(memory); !owner.empty())
@@ -173,7 +173,7 @@ void find_peak(const Case& known, const DeviceMemory& memory, Verdicts& out) {
   const double activations = bytes_of(memory, MemoryUse::kActivations);
   if (share_of_peak(memory, activations) >= kCheckpointShare)
     text += fmt::format("; recomputing activations frees up to {}", format_bytes(activations));
-  model::Verdict verdict = known.about_run("peak_memory", std::move(text), std::nullopt);
+  model::Verdict verdict = facts.about_run("peak_memory", std::move(text), std::nullopt);
   verdict.severity = model::Weight::kNote;
   add_evidence(memory, verdict);
   out.push_back(std::move(verdict));
@@ -181,16 +181,16 @@ void find_peak(const Case& known, const DeviceMemory& memory, Verdicts& out) {
 
 }  // namespace
 
-void find_memory(const Case& known, Verdicts& out) {
-  const auto& devices = known.report().memory;
+void find_memory(const Case& facts, Verdicts& out) {
+  const auto& devices = facts.report().memory;
   for (const DeviceMemory& memory : devices)
-    find_out_of_memory(known, memory, out);
+    find_out_of_memory(facts, memory, out);
   if (devices.empty())
     return;
   const auto fullest = std::ranges::max_element(devices, {}, &DeviceMemory::peak_bytes);
-  find_growth(known, *fullest, out);
-  find_fragmentation(known, *fullest, out);
-  find_peak(known, *fullest, out);
+  find_growth(facts, *fullest, out);
+  find_fragmentation(facts, *fullest, out);
+  find_peak(facts, *fullest, out);
 }
 
 }  // namespace rangescope::analyze
