@@ -41,11 +41,17 @@ std::vector<std::size_t> standing_out(const std::vector<double>& values, double 
     return values[a] < values[b];
   });
   for (std::size_t few = 1; few <= std::max<std::size_t>(1, (n - 1) / 2); ++few) {
-    const double next = values[order[n - few - 1]], gap = values[order[n - few]] - next;
-    if (gap >= least * next && gap > kStandsOut * (next - values[order.front()]))
+    const double next = values[order[n - few - 1]];
+    const double gap = values[order[n - few]] - next;
+    const double spread_of_rest = next - values[order.front()];
+    if (gap >= least * next && gap > kStandsOut * spread_of_rest)
       return {order.end() - static_cast<std::ptrdiff_t>(few), order.end()};
   }
   return {};
+}
+
+bool contains(const std::vector<std::size_t>& places, std::size_t place) {
+  return std::ranges::find(places, place) != places.end();
 }
 
 std::string places_named(const model::Report& report, const std::vector<std::size_t>& places) {
@@ -59,26 +65,29 @@ double median_of_rest(const model::Report& report,
                       const std::vector<std::size_t>& few,
                       double (*get)(const model::Rank&)) {
   std::vector<double> rest;
-  for (std::size_t i = 0; i < report.ranks.size(); ++i)
-    if (const double value = get(report.ranks[i]);
-        !std::isnan(value) && std::find(few.begin(), few.end(), i) == few.end())
+  for (std::size_t place = 0; place < report.ranks.size(); ++place) {
+    const double value = get(report.ranks[place]);
+    if (!std::isnan(value) && !contains(few, place))
       rest.push_back(value);
+  }
   return rest.empty() ? model::kNan : median_of(rest);
 }
 
-model::Verdict made(const Case& known,
-                    std::string_view kind,
-                    const std::vector<std::size_t>& places,
-                    std::string text,
-                    double saves_ns) {
-  model::Verdict verdict = known.about_run(kind, std::move(text), saves_ns);
-  known.blame(known.report().ranks[places.front()].rank, verdict);
+/// A verdict about the ranks at `places`.
+model::Verdict verdict_of_ranks(const Case& facts,
+                                std::string_view kind,
+                                const std::vector<std::size_t>& places,
+                                std::string text,
+                                double saves_ns) {
+  model::Verdict verdict = facts.about_run(kind, std::move(text), saves_ns);
+  facts.blame(facts.report().ranks[places.front()].rank, verdict);
   verdict.evidence["ranks"] = static_cast<double>(places.size());
   return verdict;
 }
 
+/// A measure of a rank's work.
 struct Amount {
-  std::string_view what;
+  std::string_view unit;
   std::string (*text)(double);
   double (*get)(const model::Rank&);
 };
@@ -95,29 +104,46 @@ constexpr Amount kAmounts[] = {
 };
 
 /// Time of a rank that is not waiting: its kernels, without a GPU what its ranges take themselves.
-std::vector<double> working_ns(const Case& known) {
-  const model::Report& report = known.report();
+std::vector<double> working_ns(const Case& facts) {
+  const model::Report& report = facts.report();
   std::vector<double> out(report.ranks.size());
-  const bool gpu = std::any_of(
-      report.ranks.begin(), report.ranks.end(), [](const auto& r) { return r.work.kernels > 0; });
+  const bool has_kernels = std::ranges::any_of(
+      report.ranks, [](const model::Rank& rank) { return rank.work.kernels > 0; });
   for (std::size_t rank = 0; rank < out.size(); ++rank) {
     out[rank] = report.ranks[rank].work.kernel_ns;
-    for (std::size_t row = 0; row < known.rows() && !gpu; ++row)
-      if (const auto& ranks = known.region(row).ranks;
-          ranks && !std::isnan(ranks->own_by_rank[rank]))
-        out[rank] += ranks->own_by_rank[rank] / known.threads_at_once(row);
+    for (std::size_t row = 0; row < facts.rows() && !has_kernels; ++row) {
+      const auto& ranks = facts.region(row).ranks;
+      if (ranks && !std::isnan(ranks->own_by_rank[rank]))
+        out[rank] += ranks->own_by_rank[rank] / facts.threads_at_once(row);
+    }
   }
   return out;
 }
 
+/// What the few ranks at `places` work longer than the median of the others.
+double longest_excess_ns(const std::vector<double>& working_ns,
+                         const std::vector<std::size_t>& places) {
+  std::vector<double> others_ns;
+  for (std::size_t place = 0; place < working_ns.size(); ++place)
+    if (!contains(places, place))
+      others_ns.push_back(working_ns[place]);
+  double longest_ns = 0;
+  for (const std::size_t place : places)
+    longest_ns = std::max(longest_ns, working_ns[place] - median_of(others_ns));
+  return longest_ns;
+}
+
+/// Ranks that have more to do than the others, and work longer.
 struct MoreWork {
   std::vector<std::size_t> places;
   const Amount* amount = nullptr;
   double ratio = 0, costs_ns = 0;
 };
-MoreWork most_work(const Case& known) {
+
+/// By the amount in which they differ most.
+MoreWork most_work(const Case& facts) {
   MoreWork out;
-  const model::Report& report = known.report();
+  const model::Report& report = facts.report();
   std::vector<double> working;
   for (const Amount& amount : kAmounts) {
     std::vector<double> values;
@@ -130,156 +156,189 @@ MoreWork most_work(const Case& known) {
     if (!(rest > 0) || values[few.front()] / rest <= out.ratio)
       continue;
     if (working.empty())
-      working = working_ns(known);
-    std::vector<double> others;
-    for (std::size_t i = 0; i < working.size(); ++i)
-      if (std::find(few.begin(), few.end(), i) == few.end())
-        others.push_back(working[i]);
-    double costs = 0;
-    for (const std::size_t place : few)
-      costs = std::max(costs, working[place] - median_of(others));
-    if (known.matters(costs))
-      out = {few, &amount, values[few.front()] / rest, costs};
+      working = working_ns(facts);
+    const double costs_ns = longest_excess_ns(working, few);
+    if (facts.matters(costs_ns))
+      out = {few, &amount, values[few.front()] / rest, costs_ns};
   }
   return out;
 }
 
-bool has_more_work(const Case& known, const std::vector<std::size_t>& places) {
-  const MoreWork more = most_work(known);
-  return std::any_of(places.begin(), places.end(), [&](std::size_t place) {
-    return std::find(more.places.begin(), more.places.end(), place) != more.places.end();
-  });
+bool has_more_work(const Case& facts, const std::vector<std::size_t>& places) {
+  const MoreWork more = most_work(facts);
+  return std::ranges::any_of(places,
+                             [&](std::size_t place) { return contains(more.places, place); });
+}
+
+/// " on node2: CARD"; ", CARD" where the host is unknown.
+std::string card_text(const model::Rank& rank) {
+  std::string text;
+  if (!rank.host.empty())
+    text = " on " + base::printable(rank.host);
+  if (rank.card.empty())
+    return text;
+  const std::string_view separator = text.empty() ? "," : ":";
+  return fmt::format("{}{} {}", text, separator, base::printable(rank.card));
 }
 
 }  // namespace
 
-void find_uneven_work(const Case& known, std::vector<model::Verdict>& out) {
-  const model::Report& report = known.report();
+void find_uneven_work(const Case& facts, std::vector<model::Verdict>& out) {
+  const model::Report& report = facts.report();
   if (report.ranks.size() < 2)
     return;
-  const MoreWork more = most_work(known);
+  const MoreWork more = most_work(facts);
   if (more.places.empty())
     return;
-  const double here = more.amount->get(report.ranks[more.places.front()]),
-               rest = median_of_rest(report, more.places, more.amount->get);
+  const double amount = more.amount->get(report.ranks[more.places.front()]);
+  const double amount_of_others = median_of_rest(report, more.places, more.amount->get);
+  std::string text =
+      fmt::format("{} has more work: {} {}, the others {} (median), and works {} longer",
+                  places_named(report, more.places),
+                  more.amount->text(amount),
+                  more.amount->unit,
+                  more.amount->text(amount_of_others),
+                  format_ns(more.costs_ns));
   model::Verdict verdict =
-      made(known,
-           "uneven_work",
-           more.places,
-           fmt::format("{} has more work: {} {}, the others {} (median), and works {} longer",
-                       places_named(report, more.places),
-                       more.amount->text(here),
-                       more.amount->what,
-                       more.amount->text(rest),
-                       format_ns(more.costs_ns)),
-           more.costs_ns);
-  verdict.evidence["amount"] = here;
-  verdict.evidence["amount_of_others"] = rest;
+      verdict_of_ranks(facts, "uneven_work", more.places, std::move(text), more.costs_ns);
+  verdict.evidence["amount"] = amount;
+  verdict.evidence["amount_of_others"] = amount_of_others;
   out.push_back(std::move(verdict));
 }
 
-void find_slow_gpus(const Case& known, std::vector<model::Verdict>& out) {
-  const model::Report& report = known.report();
+void find_slow_gpus(const Case& facts, std::vector<model::Verdict>& out) {
+  const model::Report& report = facts.report();
   if (report.ranks.size() < 2)
     return;
   std::vector<double> pace;
   for (const model::Rank& rank : report.ranks)
     pace.push_back(rank.work.kernel_pace);
   const auto slow = standing_out(pace, kSlowerGpu);
-  if (slow.empty() || has_more_work(known, slow))
+  if (slow.empty() || has_more_work(facts, slow))
     return;
   double costs = 0;
   for (const std::size_t place : slow)
     costs = std::max(costs, report.ranks[place].work.paced_kernel_ns * (1 - 1 / pace[place]));
-  if (!known.matters(costs))
+  if (!facts.matters(costs))
     return;
   const model::Rank& worst = report.ranks[slow.back()];
-  std::string where;
-  if (!worst.host.empty())
-    where = " on " + base::printable(worst.host);
-  if (!worst.card.empty())
-    where += fmt::format("{} {}", where.empty() ? "," : ":", base::printable(worst.card));
   std::string text =
       fmt::format("the GPU of {}{} takes {} longer for the same kernels than the others'",
                   places_named(report, slow),
-                  where,
+                  card_text(worst),
                   format_share(pace[slow.back()] - 1));
-  const double clock = worst.work.sm_clock_hz,
-               usual = median_of_rest(
-                   report, slow, [](const model::Rank&r) { return r.work.sm_clock_hz; });
+  const double clock = worst.work.sm_clock_hz;
+  const double usual =
+      median_of_rest(report, slow, [](const model::Rank& rank) { return rank.work.sm_clock_hz; });
   if (!std::isnan(clock) && !std::isnan(usual))
     text += fmt::format(", at {:.0f} MHz, the others' {:.0f} MHz", clock * 1e-6, usual * 1e-6);
   if (worst.work.clock_limited > kThrottled)
     text += fmt::format(", its clocks were throttled by power or heat during {} of its work",
                         format_share(worst.work.clock_limited));
   model::Verdict verdict =
-      made(known, "slow_gpu", {slow.rbegin(), slow.rend()}, std::move(text), costs);
+      verdict_of_ranks(facts, "slow_gpu", {slow.rbegin(), slow.rend()}, std::move(text), costs);
   verdict.evidence["kernel_pace"] = pace[slow.back()];
   if (!std::isnan(clock))
     verdict.evidence["sm_clock_hz"] = clock;
   if (!std::isnan(usual))
     verdict.evidence["sm_clock_hz_of_others"] = usual;
   verdict.evidence["compared_ns"] = worst.work.paced_kernel_ns;
-  verdict.next = std::isnan(clock) ? known.profile_again("--sample 10ms")
+  verdict.next = std::isnan(clock) ? facts.profile_again("--sample 10ms")
                                    : "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER";
   out.push_back(std::move(verdict));
 }
 
-void find_slow_hosts(const Case& known, std::vector<model::Verdict>& out) {
-  const model::Report& report = known.report();
-  std::map<std::string, std::vector<std::size_t>> hosts;
-  for (std::size_t i = 0; i < report.ranks.size(); ++i)
-    if (!report.ranks[i].host.empty() && !std::isnan(report.ranks[i].work.cpu_pace))
-      hosts[report.ranks[i].host].push_back(i);
+namespace {
+
+/// A host that is slower than all others for the same work on the CPU.
+struct SlowHost {
+  std::string name;
+  std::vector<std::size_t> places;
+  double pace = 0;  ///< of its fastest rank: one slow rank makes no slow host
+};
+
+using PlacesByHost = std::map<std::string, std::vector<std::size_t>>;
+
+PlacesByHost places_by_host(const model::Report& report) {
+  PlacesByHost hosts;
+  for (std::size_t place = 0; place < report.ranks.size(); ++place) {
+    const model::Rank& rank = report.ranks[place];
+    if (!rank.host.empty() && !std::isnan(rank.work.cpu_pace))
+      hosts[rank.host].push_back(place);
+  }
+  return hosts;
+}
+
+std::optional<SlowHost> slowest_host(const model::Report& report, const PlacesByHost& hosts) {
+  std::vector<SlowHost> candidates;
+  std::vector<double> paces;
+  for (const auto& [host, places] : hosts) {
+    double fastest = std::numeric_limits<double>::infinity();
+    for (const std::size_t place : places)
+      fastest = std::min(fastest, report.ranks[place].work.cpu_pace);
+    candidates.push_back({host, places, fastest});
+    paces.push_back(fastest);
+  }
+  const auto slow = standing_out(paces, kSlowerHost);
+  if (slow.size() != 1 || paces[slow.front()] < 1 + kSlowerHost)
+    return std::nullopt;
+  return candidates[slow.front()];
+}
+
+/// Are most ranges of all its ranks slower, and not a single one?
+bool are_most_ranges_slower(const model::Report& report, const SlowHost& host) {
+  return std::ranges::all_of(host.places, [&](std::size_t place) {
+    const model::RankWork& work = report.ranks[place].work;
+    const bool is_more_than_one_range = host.places.size() > 1 || work.cpu_ranges > 1;
+    return work.slower_ranges * 2 > work.cpu_ranges && is_more_than_one_range;
+  });
+}
+
+/// The pace of the slowest rank of the other hosts.
+double slowest_pace_elsewhere(const model::Report& report,
+                              const PlacesByHost& hosts,
+                              const SlowHost& slow) {
+  double slowest = 0;
+  for (const auto& [host, places] : hosts)
+    for (const std::size_t place : places)
+      if (host != slow.name)
+        slowest = std::max(slowest, report.ranks[place].work.cpu_pace);
+  return slowest;
+}
+
+}  // namespace
+
+void find_slow_hosts(const Case& facts, std::vector<model::Verdict>& out) {
+  const model::Report& report = facts.report();
+  const PlacesByHost hosts = places_by_host(report);
   if (hosts.size() < 2)
     return;
-  std::vector<std::string> names;
-  std::vector<double> pace;
-  const auto of = [&](std::size_t place) { return report.ranks[place].work.cpu_pace; };
-  for (const auto& [host, places] :
-       hosts) {  // as slow as its fastest rank: a rank that is slow alone is no host
-    names.push_back(host);
-    pace.push_back(of(*std::min_element(
-        places.begin(), places.end(), [&](auto a, auto b) { return of(a) < of(b); })));
-  }
-  const auto slow = standing_out(pace, kSlowerHost);
-  if (slow.size() != 1 || pace[slow.front()] < 1 + kSlowerHost)
+  const std::optional<SlowHost> host = slowest_host(report, hosts);
+  if (!host || !are_most_ranges_slower(report, *host))
     return;
-  const std::string& host = names[slow.front()];
-  const auto& places = hosts[host];
-  const bool most_ranges = std::all_of(places.begin(), places.end(), [&](std::size_t place) {
+  if (host->pace <= slowest_pace_elsewhere(report, hosts, *host))
+    return;
+  if (has_more_work(facts, host->places))
+    return;
+  double costs_ns = 0;
+  for (const std::size_t place : host->places) {
     const model::RankWork& work = report.ranks[place].work;
-    return work.slower_ranges * 2 > work.cpu_ranges && (places.size() > 1 || work.cpu_ranges > 1);
-  });
-  const double next = [&] {
-    double most = 0;
-    for (const auto& [other, list] : hosts)
-      for (const std::size_t place : list)
-        if (other != host)
-          most = std::max(most, of(place));
-    return most;
-  }();
-  if (!most_ranges || pace[slow.front()] <= next || has_more_work(known, places))
+    costs_ns = std::max(costs_ns, work.paced_cpu_ns * (1 - 1 / work.cpu_pace));
+  }
+  if (!facts.matters(costs_ns))
     return;
-  double costs = 0;
-  for (const std::size_t place : places)
-    costs = std::max(costs, report.ranks[place].work.paced_cpu_ns * (1 - 1 / of(place)));
-  if (!known.matters(costs))
-    return;
-  const model::RankWork& work = report.ranks[places.front()].work;
+  const model::RankWork& work = report.ranks[host->places.front()].work;
+  std::string text = fmt::format(
+      "host {} takes {} longer for the same work on the CPU than the others: {} of {} "
+      "ranges, all of its {}",
+      base::printable(host->name),
+      format_share(host->pace - 1),
+      work.slower_ranges,
+      work.cpu_ranges,
+      base::counted(host->places.size(), "rank"));
   model::Verdict verdict =
-      made(known,
-           "slow_host",
-           places,
-           fmt::format("host {} takes {} longer for the same work on the CPU than the others: {} "
-                       "of {} ranges, all of its {}",
-                       base::printable(host),
-                       format_share(pace[slow.front()] - 1),
-                       work.slower_ranges,
-                       work.cpu_ranges,
-                       base::counted(places.size(), "rank")),
-           costs);
-  verdict.evidence["cpu_pace"] = pace[slow.front()];
+      verdict_of_ranks(facts, "slow_host", host->places, std::move(text), costs_ns);
+  verdict.evidence["cpu_pace"] = host->pace;
   verdict.evidence["slower_ranges"] = static_cast<double>(work.slower_ranges);
   verdict.evidence["cpu_ranges"] = static_cast<double>(work.cpu_ranges);
   verdict.evidence["compared_ns"] = work.paced_cpu_ns;
@@ -297,94 +356,133 @@ struct Transfers {
   std::int64_t calls = 0;
 };
 
-std::vector<Transfers> transfers_of(const model::Report& report) {
-  std::map<std::uint32_t, const std::string*> host_of;
-  for (const model::Rank& rank : report.ranks)
-    host_of[rank.rank] = &rank.host;
-  using Kind = std::tuple<std::string,
-                          std::size_t,
-                          int,
-                          bool>;  // operation, ranks, size in powers of two, hosts
-  std::map<Kind, std::vector<Transfers>> kinds;
-  const auto add = [&](const std::string& operation, double bytes, double rate, Transfers one) {
-    std::set<std::string> hosts;
-    for (const std::uint32_t rank : one.ranks)
-      if (host_of.count(rank) != 0)
-        hosts.insert(*host_of[rank]);
+using AllTransfers = std::vector<Transfers>;
+
+/// Collects transfers by operation, number of ranks, size in powers of two, and whether they are
+/// between hosts: those of one kind should be equally fast.
+class TransferKinds {
+ public:
+  explicit TransferKinds(const model::Report& report) {
+    for (const model::Rank& rank : report.ranks)
+      host_by_rank_[rank.rank] = rank.host;
+  }
+
+  void add(const model::Collective& row) {
+    if (!row.bus_bytes_per_s)
+      return;
+    Transfers transfers{
+        .rate = *row.bus_bytes_per_s, .transfer_ns = row.transfer_ns, .calls = row.calls};
+    for (const model::CollectiveOfRank& of_rank : row.by_rank)
+      transfers.ranks.insert(of_rank.rank);
+    add(row.library + row.operation, row.bytes, std::move(transfers));
+  }
+
+  void add(const model::PointToPoint& row) {
+    if (!row.bytes_per_s)
+      return;
+    Transfers transfers{.ranks = {row.from, row.to},
+                        .rate = *row.bytes_per_s,
+                        .transfer_ns = row.transfer_ns,
+                        .calls = row.calls};
+    add(row.library, row.bytes / static_cast<double>(row.calls), std::move(transfers));
+  }
+
+  /// Of all kinds with several transfers, their rates relative to the best of the kind.
+  [[nodiscard]] AllTransfers take_compared() {
+    AllTransfers compared;
+    for (auto& [kind, list] : kinds_) {
+      if (list.size() < 2)
+        continue;
+      double best_rate = 0;
+      for (const Transfers& transfers : list)
+        best_rate = std::max(best_rate, transfers.rate);
+      for (Transfers& transfers : list) {
+        transfers.relative = transfers.rate / best_rate;
+        compared.push_back(std::move(transfers));
+      }
+    }
+    return compared;
+  }
+
+ private:
+  using Kind = std::tuple<std::string, std::size_t, int, bool>;
+
+  void add(const std::string& operation, double bytes, Transfers transfers) {
     if (bytes < kLargeMessage)
       return;
-    one.rate = rate;
-    one.between_hosts = hosts.size() > 1;
-    kinds[{operation, one.ranks.size(), std::ilogb(bytes), one.between_hosts}].push_back(
-        std::move(one));
-  };
-  for (const model::Collective& row : report.collectives) {
-    if (!row.bus_bytes_per_s)
-      continue;
-    Transfers one{.transfer_ns = row.transfer_ns, .calls = row.calls};
-    for (const auto& rank : row.by_rank)
-      one.ranks.insert(rank.rank);
-    add(row.library + row.operation, row.bytes, *row.bus_bytes_per_s, std::move(one));
+    std::set<std::string> hosts;
+    for (const std::uint32_t rank : transfers.ranks)
+      if (const auto host = host_by_rank_.find(rank); host != host_by_rank_.end())
+        hosts.insert(host->second);
+    transfers.between_hosts = hosts.size() > 1;
+    const Kind kind(operation, transfers.ranks.size(), std::ilogb(bytes), transfers.between_hosts);
+    kinds_[kind].push_back(std::move(transfers));
   }
+
+  std::map<std::uint32_t, std::string> host_by_rank_;
+  std::map<Kind, AllTransfers> kinds_;
+};
+
+AllTransfers compared_transfers(const model::Report& report) {
+  TransferKinds kinds(report);
+  for (const model::Collective& row : report.collectives)
+    kinds.add(row);
   for (const model::PointToPoint& row : report.messages)
-    if (row.bytes_per_s)
-      add(row.library,
-          row.bytes / static_cast<double>(row.calls),
-          *row.bytes_per_s,
-          {.ranks = {row.from, row.to}, .transfer_ns = row.transfer_ns, .calls = row.calls});
-  std::vector<Transfers> out;
-  for (auto& [kind, list] : kinds) {
-    double best = 0;
-    for (const Transfers& one : list)
-      best = std::max(best, one.rate);
-    for (Transfers& one : list) {
-      if (list.size() < 2)
-        continue;  // nothing to hold it against
-      one.relative = one.rate / best;
-      out.push_back(std::move(one));
-    }
-  }
-  return out;
+    kinds.add(row);
+  return kinds.take_compared();
 }
 
 struct SlowLink {
   std::vector<std::size_t> places;
-  bool pair = false;  ///< the link between two ranks, and not all of theirs
-  double rate = 0, others = 0, costs_ns = 0;
+  bool is_pair = false;  ///< the link between two ranks, and not all of theirs
+  double rate = 0, rate_of_others = 0, costs_ns = 0;
   std::int64_t calls = 0;
 };
 
-/// Takes in `places` where the transfers for which `mine` holds are all slower than all others.
-template <class Mine>
-bool slower(const std::vector<Transfers>& all,
-            Mine mine,
-            const std::vector<std::size_t>& places,
-            SlowLink& out) {
-  double fastest = 0, slowest = std::numeric_limits<double>::infinity(), costs = 0;
-  std::vector<double> rates, others;
+/// Adds `places` to `out` where the transfers for which `is_theirs` holds are all slower than all
+/// others.
+template <class IsTheirs>
+bool add_if_slower(const AllTransfers& all,
+                   IsTheirs is_theirs,
+                   const std::vector<std::size_t>& places,
+                   SlowLink& out) {
+  double fastest_of_theirs = 0, slowest_of_others = std::numeric_limits<double>::infinity();
+  std::vector<double> rates, rates_of_others;
   std::int64_t calls = 0;
-  for (const Transfers& one : all) {
-    (mine(one) ? rates : others).push_back(one.rate);
-    if (mine(one))
-      fastest = std::max(fastest, one.relative), calls += one.calls;
-    else
-      slowest = std::min(slowest, one.relative);
+  for (const Transfers& transfers : all) {
+    if (is_theirs(transfers)) {
+      rates.push_back(transfers.rate);
+      fastest_of_theirs = std::max(fastest_of_theirs, transfers.relative);
+      calls += transfers.calls;
+    } else {
+      rates_of_others.push_back(transfers.rate);
+      slowest_of_others = std::min(slowest_of_others, transfers.relative);
+    }
   }
-  if (rates.empty() || others.empty() || fastest > kSlowerLink * slowest)
+  if (rates.empty() || rates_of_others.empty())
     return false;
-  for (const Transfers& one : all)
-    if (mine(one))
-      costs = std::max(costs, one.transfer_ns * (1 - one.relative / slowest));
+  if (fastest_of_theirs > kSlowerLink * slowest_of_others)
+    return false;
+  double costs_ns = 0;
+  for (const Transfers& transfers : all) {
+    if (!is_theirs(transfers))
+      continue;
+    const double as_others = transfers.relative / slowest_of_others;
+    costs_ns = std::max(costs_ns, transfers.transfer_ns * (1 - as_others));
+  }
   out.places.insert(out.places.end(), places.begin(), places.end());
-  if (costs > out.costs_ns)
-    out.rate = median_of(rates), out.others = median_of(others), out.costs_ns = costs,
+  if (costs_ns > out.costs_ns) {
+    out.rate = median_of(rates);
+    out.rate_of_others = median_of(rates_of_others);
+    out.costs_ns = costs_ns;
     out.calls = calls;
+  }
   return true;
 }
 
 /// Ranks all of whose transfers are slower than all others, else a host, else two ranks of which
 /// that holds.
-SlowLink slow_link(const model::Report& report, const std::vector<Transfers>& all) {
+SlowLink slow_link(const model::Report& report, const AllTransfers& all) {
   SlowLink out;
   std::map<std::string, std::vector<std::size_t>> hosts;
   std::map<std::uint32_t, std::size_t> place_of;
@@ -392,54 +490,55 @@ SlowLink slow_link(const model::Report& report, const std::vector<Transfers>& al
     const std::uint32_t rank = report.ranks[place].rank;
     place_of[rank] = place;
     hosts[report.ranks[place].host].push_back(place);
-    slower(
-        all, [&](const Transfers& one) { return one.ranks.count(rank) != 0; }, {place}, out);
+    const auto is_of_rank = [&](const Transfers& transfers) {
+      return transfers.ranks.contains(rank);
+    };
+    add_if_slower(all, is_of_rank, {place}, out);
   }
   for (const auto& [host, places] : hosts) {
-    const auto of_host = [&, &list = places](const Transfers& one) {
-      return std::any_of(list.begin(), list.end(), [&](std::size_t place) {
-        return one.ranks.count(report.ranks[place].rank) != 0;
+    const auto is_of_host = [&, &host_places = places](const Transfers& transfers) {
+      return std::ranges::any_of(host_places, [&](std::size_t place) {
+        return transfers.ranks.contains(report.ranks[place].rank);
       });
     };
-    if (out.places.empty() && slower(all, of_host, places, out))
+    if (out.places.empty() && add_if_slower(all, is_of_host, places, out))
       break;
   }
   std::set<std::set<std::uint32_t>> pairs;
-  for (const Transfers& one : all)
-    if (one.ranks.size() == 2)
-      pairs.insert(one.ranks);
-  for (const auto& pair : pairs)
-    if (out.places.empty())
-      out.pair = slower(
-          all,
-          [&](const Transfers& one) { return one.ranks == pair; },
-          {place_of[*pair.begin()], place_of[*pair.rbegin()]},
-          out);
+  for (const Transfers& transfers : all)
+    if (transfers.ranks.size() == 2)
+      pairs.insert(transfers.ranks);
+  for (const auto& pair : pairs) {
+    if (!out.places.empty())
+      break;
+    const auto is_of_pair = [&](const Transfers& transfers) { return transfers.ranks == pair; };
+    const std::vector<std::size_t> places = {place_of[*pair.begin()], place_of[*pair.rbegin()]};
+    out.is_pair = add_if_slower(all, is_of_pair, places, out);
+  }
   return out;
 }
 
-std::string between_named(const model::Report& report, const std::vector<std::size_t>& places) {
-  const auto one = [&](std::size_t place) {
-    const model::Rank& rank = report.ranks[place];
-    return fmt::format(
-        "rank {}{}", rank.rank, rank.host.empty() ? "" : " (" + base::printable(rank.host) + ")");
-  };
-  return one(places.front()) + " and " + one(places.back());
+/// "rank 3 (node2)"
+std::string rank_and_host_text(const model::Rank& rank) {
+  std::string text = fmt::format("rank {}", rank.rank);
+  if (!rank.host.empty())
+    text += " (" + base::printable(rank.host) + ")";
+  return text;
 }
 
 /// All ranks that the slow transfers are between: of one rank those of all its transfers.
 std::set<std::string> hosts_of(const model::Report& report,
                                const SlowLink& slow,
-                               const std::vector<Transfers>& all) {
+                               const AllTransfers& all) {
   std::set<std::uint32_t> slow_ranks;
   for (const std::size_t place : slow.places)
     slow_ranks.insert(report.ranks[place].rank);
   std::set<std::uint32_t> ranks = slow_ranks;
-  for (const Transfers& one : all) {
+  for (const Transfers& transfers : all) {
     const auto is_slow_rank = [&](std::uint32_t rank) { return slow_ranks.contains(rank); };
-    const bool is_slow = !slow.pair && std::ranges::any_of(one.ranks, is_slow_rank);
+    const bool is_slow = !slow.is_pair && std::ranges::any_of(transfers.ranks, is_slow_rank);
     if (is_slow)
-      ranks.insert(one.ranks.begin(), one.ranks.end());
+      ranks.insert(transfers.ranks.begin(), transfers.ranks.end());
   }
   std::set<std::string> hosts;
   for (const model::Rank& rank : report.ranks)
@@ -448,51 +547,64 @@ std::set<std::string> hosts_of(const model::Report& report,
   return hosts;
 }
 
+/// "between rank 0 (a) and rank 3 (b)", "of host b (ranks 2, 3)", "of rank 3"
+std::string link_text(const model::Report& report, const SlowLink& slow, bool is_between_hosts) {
+  const model::Rank& first = report.ranks[slow.places.front()];
+  const auto is_on_host = [&](std::size_t place) { return report.ranks[place].host == first.host; };
+  const bool is_one_host = !first.host.empty() && std::ranges::all_of(slow.places, is_on_host);
+  std::string text = slow.is_pair ? "between " : "of ";
+  if (is_between_hosts && is_one_host) {
+    text += "host " + base::printable(first.host);
+    return text + " (" + places_named(report, slow.places) + ")";
+  }
+  if (!slow.is_pair)
+    return text + places_named(report, slow.places);
+  text += rank_and_host_text(first) + " and ";
+  return text + rank_and_host_text(report.ranks[slow.places.back()]);
+}
+
+model::Verdict slow_link_verdict(const Case& facts,
+                                 const SlowLink& slow,
+                                 const AllTransfers& transfers,
+                                 bool is_between_hosts) {
+  const model::Report& report = facts.report();
+  std::string text = fmt::format("transfers {} move {}/s, those of the others {}/s (median)",
+                                 link_text(report, slow, is_between_hosts),
+                                 base::format_bytes(slow.rate),
+                                 base::format_bytes(slow.rate_of_others));
+  if (is_between_hosts)
+    text += ", between hosts";
+  model::Verdict verdict =
+      verdict_of_ranks(facts, "slow_link", slow.places, std::move(text), slow.costs_ns);
+  verdict.evidence["bytes_per_s"] = slow.rate;
+  verdict.evidence["bytes_per_s_of_others"] = slow.rate_of_others;
+  verdict.evidence["calls"] = static_cast<double>(slow.calls);
+  if (slow.is_pair)
+    verdict.evidence["peer"] = report.ranks[slow.places.back()].rank;
+  const std::set<std::string> hosts = hosts_of(report, slow, transfers);
+  if (hosts.size() == 1 && !hosts.contains("")) {  // no network is between them
+    const bool has_gpus = !report.ranks[slow.places.front()].device.empty();
+    verdict.evidence[has_gpus ? "gpus_of_one_host" : "cores_of_one_host"] = 1;
+  }
+  return verdict;
+}
+
 }  // namespace
 
-void find_slow_links(const Case& known, std::vector<model::Verdict>& out) {
-  const model::Report& report = known.report();
+void find_slow_links(const Case& facts, std::vector<model::Verdict>& out) {
+  const model::Report& report = facts.report();
   if (report.ranks.size() < 3)
     return;
-  const std::vector<Transfers> all = transfers_of(report);
-  std::vector<Transfers> within, between;
-  for (const Transfers& one : all)
-    (one.between_hosts ? between : within).push_back(one);
-  for (const auto* some : {&all, &std::as_const(between), &std::as_const(within)}) {
-    const SlowLink slow = slow_link(report, *some);
-    if (slow.places.empty() || !known.matters(slow.costs_ns))
+  const AllTransfers all = compared_transfers(report);
+  AllTransfers within_hosts, between_hosts;
+  for (const Transfers& transfers : all)
+    (transfers.between_hosts ? between_hosts : within_hosts).push_back(transfers);
+  for (const AllTransfers* candidates :
+       {&all, &std::as_const(between_hosts), &std::as_const(within_hosts)}) {
+    const SlowLink slow = slow_link(report, *candidates);
+    if (slow.places.empty() || !facts.matters(slow.costs_ns))
       continue;
-    const std::string& host = report.ranks[slow.places.front()].host;
-    const bool whole_host =
-        some == &between && !host.empty() &&
-        std::all_of(slow.places.begin(), slow.places.end(), [&](std::size_t place) {
-          return report.ranks[place].host == host;
-        });
-    model::Verdict verdict =
-        made(known,
-             "slow_link",
-             slow.places,
-             fmt::format("transfers {} {}{} move {}/s, those of the others {}/s (median){}",
-                         slow.pair ? "between" : "of",
-                         whole_host  ? "host " + base::printable(host)
-                         : slow.pair ? between_named(report, slow.places)
-                                     : places_named(report, slow.places),
-                         whole_host ? " (" + places_named(report, slow.places) + ")" : "",
-                         base::format_bytes(slow.rate),
-                         base::format_bytes(slow.others),
-                         some == &between ? ", between hosts" : ""),
-             slow.costs_ns);
-    verdict.evidence["bytes_per_s"] = slow.rate;
-    verdict.evidence["bytes_per_s_of_others"] = slow.others;
-    verdict.evidence["calls"] = static_cast<double>(slow.calls);
-    if (slow.pair)
-      verdict.evidence["peer"] = report.ranks[slow.places.back()].rank;
-    const std::set<std::string> hosts = hosts_of(report, slow, *some);
-    if (hosts.size() == 1 && !hosts.contains("")) {  // no network is between them
-      const bool has_gpus = !report.ranks[slow.places.front()].device.empty();
-      verdict.evidence[has_gpus ? "gpus_of_one_host" : "cores_of_one_host"] = 1;
-    }
-    out.push_back(std::move(verdict));
+    out.push_back(slow_link_verdict(facts, slow, *candidates, candidates == &between_hosts));
     return;
   }
 }

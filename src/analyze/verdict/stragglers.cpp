@@ -1,8 +1,8 @@
 // The rank of a parallel job that the others wait for.
 //
-// Where collectives were recorded, they say who came last and what the others waited. Else the time
-// of ranks in regions of their own must tell: a rank that stands out by three times of what the
-// others differ by. What costs little is told of a rank only where it comes last more often than by
+// Where collectives were recorded, they show which rank came last and how long the others waited.
+// Else the time of ranks in their own regions shows it: a rank stands out by three times of what
+// the others differ by. A small cost is reported only of a rank that comes last more often than by
 // chance: on a busy machine a rank that loses its core once or twice is no straggler.
 #include <fmt/format.h>
 
@@ -29,32 +29,39 @@ struct Standing {
   double own_ns = 0, next_ns = 0, least_ns = 0, median_ns = 0;
 };
 
-Standing standing(const model::OverRanks& ranks, std::optional<std::size_t> of = std::nullopt) {
-  std::vector<double> own;
+/// Of `rank`, else of the slowest one.
+Standing standing(const model::OverRanks& ranks, std::optional<std::size_t> rank = std::nullopt) {
+  std::vector<double> times_ns;
   for (const double ns : ranks.own_by_rank)
-    own.push_back(std::isnan(ns) ? 0 : ns);
+    times_ns.push_back(std::isnan(ns) ? 0 : ns);
+  const auto longest = std::max_element(times_ns.begin(), times_ns.end());
+  const auto slowest = static_cast<std::size_t>(longest - times_ns.begin());
   Standing out;
-  out.rank =
-      of.value_or(static_cast<std::size_t>(std::max_element(own.begin(), own.end()) - own.begin()));
-  out.own_ns = own[out.rank];
-  own.erase(own.begin() + static_cast<std::ptrdiff_t>(out.rank));
-  out.next_ns = *std::max_element(own.begin(), own.end());
-  out.least_ns = *std::min_element(own.begin(), own.end());
-  out.median_ns = median_of(own);
+  out.rank = rank.value_or(slowest);
+  out.own_ns = times_ns[out.rank];
+  times_ns.erase(times_ns.begin() + static_cast<std::ptrdiff_t>(out.rank));
+  out.next_ns = *std::max_element(times_ns.begin(), times_ns.end());
+  out.least_ns = *std::min_element(times_ns.begin(), times_ns.end());
+  out.median_ns = median_of(times_ns);
   return out;
 }
 
-/// The row in which this rank takes longest over what is usual; its excess in `excess`.
-std::optional<std::size_t> cause_of(const Case& known, std::size_t rank, double& excess) {
-  std::optional<std::size_t> worst;
-  for (std::size_t row = 0; row < known.rows(); ++row) {
-    const auto& ranks = known.region(row).ranks;
-    if (!ranks || is_communication(known.region(row).domain) || rank >= ranks->own_by_rank.size())
+/// Of the regions in which a rank takes longer than the others, the one where that is most.
+struct LongerRegion {
+  std::optional<std::size_t> row;
+  double excess_ns = 0;  ///< above the median of the others
+};
+
+LongerRegion longer_region(const Case& facts, std::size_t rank) {
+  LongerRegion worst;
+  for (std::size_t row = 0; row < facts.rows(); ++row) {
+    const auto& ranks = facts.region(row).ranks;
+    if (!ranks || is_communication(facts.region(row).domain) || rank >= ranks->own_by_rank.size())
       continue;
-    const Standing one = standing(*ranks, rank);
-    const double more = (one.own_ns - one.median_ns) / known.threads_at_once(row);
-    if (more > excess)
-      excess = more, worst = row;
+    const Standing of_rank = standing(*ranks, rank);
+    const double excess_ns = (of_rank.own_ns - of_rank.median_ns) / facts.threads_at_once(row);
+    if (excess_ns > worst.excess_ns)
+      worst = {row, excess_ns};
   }
   return worst;
 }
@@ -116,169 +123,203 @@ double saved_without_cause(double late_ns, double named_ns) {
 struct Chance {
   double mean = 0, variance = 0;
   void add(double calls, std::size_t ranks) {
-    const double each = 1 / static_cast<double>(std::max<std::size_t>(ranks, 1));
-    mean += calls * each;
-    variance += calls * each * (1 - each);
+    const double probability = 1 / static_cast<double>(std::max<std::size_t>(ranks, 1));
+    mean += calls * probability;
+    variance += calls * probability * (1 - probability);
   }
   [[nodiscard]] bool explains(double last) const {
     return last <= mean + kChance * std::sqrt(variance);
   }
 };
 
-bool is_noise(const Case& known, double saves_ns, const Chance& chance, double last) {
-  return saves_ns < kMoreThanNoise * known.whole_ns() && chance.explains(last);
+bool is_noise(const Case& facts, double saves_ns, const Chance& chance, double last) {
+  return saves_ns < kMoreThanNoise * facts.whole_ns() && chance.explains(last);
 }
 
-void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
-  const model::Report& report = known.report();
-  struct Sums {
-    double holds_up = 0, costs = 0;
-    std::int64_t last = 0;
-    Chance chance;
-    const model::Collective* worst = nullptr;
-    double of_worst = 0;
-  };
-  std::map<std::uint32_t, Sums> ranks;
-  std::int64_t calls = 0;
-  for (const model::Collective& collective : report.collectives) {
-    calls += collective.calls;
-    for (const model::CollectiveOfRank& one : collective.by_rank) {
-      Sums& sums = ranks[one.rank];
-      sums.holds_up += one.holds_up_ns;
-      sums.costs += one.costs_ns;
-      sums.last += one.last;
-      sums.chance.add(static_cast<double>(collective.calls), collective.by_rank.size());
-      if (one.holds_up_ns > sums.of_worst)
-        sums.of_worst = one.holds_up_ns, sums.worst = &collective;
+/// What the collectives of a job show of one of its ranks.
+struct Lateness {
+  double holds_up_ns = 0, costs_ns = 0;
+  std::int64_t last = 0;  ///< calls in which it arrived last
+  Chance chance;
+  const model::Collective* worst = nullptr;  ///< the one that it holds up longest
+  double holds_up_worst_ns = 0;
+
+  void add(const model::Collective& collective, const model::CollectiveOfRank& of_rank) {
+    holds_up_ns += of_rank.holds_up_ns;
+    costs_ns += of_rank.costs_ns;
+    last += of_rank.last;
+    chance.add(static_cast<double>(collective.calls), collective.by_rank.size());
+    if (of_rank.holds_up_ns > holds_up_worst_ns) {
+      holds_up_worst_ns = of_rank.holds_up_ns;
+      worst = &collective;
     }
   }
-  const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-    return a.second.holds_up < b.second.holds_up;
-  });
-  if (most == ranks.end() || most->second.worst == nullptr)
-    return;
-  double next = 0;
-  for (const auto& [rank, sums] : ranks)
-    if (rank != most->first)
-      next = std::max(next, sums.holds_up);
-  const Sums& worst = most->second;
-  if (worst.holds_up < kStandsOut * next || !known.matters(worst.holds_up) ||
-      is_noise(known, worst.holds_up, worst.chance, static_cast<double>(worst.last)))
-    return;
+};
+using LatenessByRank = std::map<std::uint32_t, Lateness>;
 
-  std::size_t place = 0;
-  while (place < report.ranks.size() && report.ranks[place].rank != most->first)
-    ++place;
-  double excess = 0;
-  const auto cause = cause_of(known, place, excess);
-  const bool explains = cause && excess >= kCause * worst.holds_up;
-  std::string where = worst.worst->operation;
-  if (!worst.worst->path.empty())
-    where += " in '" + base::printable(base::join(worst.worst->path, " > ")) + "'";
-  std::string text = fmt::format(
-      "rank {} arrives {} late at {}, last in {} of {} collective calls",
-      most->first,
-      format_ns(worst.holds_up / static_cast<double>(std::max<std::int64_t>(worst.last, 1))),
-      where,
-      format_count(worst.last),
-      format_count(calls));
-  if (explains)
-    text += fmt::format(": it takes {} longer there than the others", format_ns(excess));
-  const SlowFunction slowest = slow_function(report.ranks, place);
-  const bool is_by_function = slowest.more_ns() >= kCause * worst.holds_up;
-  if (is_by_function)
-    text += "; " + slow_function_text(slowest, worst.holds_up);
-  text += fmt::format("; the others wait {} in all", format_ns(worst.costs));
+LatenessByRank lateness_by_rank(const model::Report& report) {
+  LatenessByRank ranks;
+  for (const model::Collective& collective : report.collectives)
+    for (const model::CollectiveOfRank& of_rank : collective.by_rank)
+      ranks[of_rank.rank].add(collective, of_rank);
+  return ranks;
+}
+
+/// The rank that holds up the others by far the most; the end where none does.
+LatenessByRank::const_iterator latest_rank(const Case& facts, const LatenessByRank& ranks) {
+  const auto holds_up_ns = [](const auto& rank) { return rank.second.holds_up_ns; };
+  const auto latest = std::ranges::max_element(ranks, {}, holds_up_ns);
+  if (latest == ranks.end() || latest->second.worst == nullptr)
+    return ranks.end();
+  double next_ns = 0;
+  for (const auto& [rank, lateness] : ranks)
+    if (rank != latest->first)
+      next_ns = std::max(next_ns, lateness.holds_up_ns);
+  const Lateness& lateness = latest->second;
+  if (lateness.holds_up_ns < kStandsOut * next_ns || !facts.matters(lateness.holds_up_ns))
+    return ranks.end();
+  const auto last = static_cast<double>(lateness.last);
+  if (is_noise(facts, lateness.holds_up_ns, lateness.chance, last))
+    return ranks.end();
+  return latest;
+}
+
+/// "rank 3 arrives 1.2 ms late at all_reduce in 'step', last in 98 of 100 collective calls"
+std::string late_arrivals_text(std::uint32_t rank, const Lateness& lateness, std::int64_t calls) {
+  const auto times_last = static_cast<double>(std::max<std::int64_t>(lateness.last, 1));
+  std::string operation = lateness.worst->operation;
+  if (!lateness.worst->path.empty())
+    operation += " in '" + base::printable(base::join(lateness.worst->path, " > ")) + "'";
+  return fmt::format("rank {} arrives {} late at {}, last in {} of {} collective calls",
+                     rank,
+                     format_ns(lateness.holds_up_ns / times_last),
+                     operation,
+                     format_count(lateness.last),
+                     format_count(calls));
+}
+
+void by_collectives(const Case& facts, std::vector<model::Verdict>& out) {
+  const model::Report& report = facts.report();
+  const LatenessByRank ranks = lateness_by_rank(report);
+  const auto latest = latest_rank(facts, ranks);
+  if (latest == ranks.end())
+    return;
+  const auto& [rank, lateness] = *latest;
+  std::int64_t calls = 0;
+  for (const model::Collective& collective : report.collectives)
+    calls += collective.calls;
+
+  const auto place = static_cast<std::size_t>(
+      std::ranges::find(report.ranks, rank, &model::Rank::rank) - report.ranks.begin());
+  const LongerRegion region = longer_region(facts, place);
+  const bool is_by_region = region.row && region.excess_ns >= kCause * lateness.holds_up_ns;
+  const SlowFunction function = slow_function(report.ranks, place);
+  const bool is_by_function = function.more_ns() >= kCause * lateness.holds_up_ns;
   double named_ns = 0;
-  if (explains)
-    named_ns = excess;
-  if (is_by_function)
-    named_ns = std::max(named_ns, slowest.more_ns());
-  const double saves = saved_without_cause(worst.holds_up, named_ns);
-  model::Verdict verdict = explains ? known.about("straggler", *cause, std::move(text), saves)
-                                    : known.about_run("straggler", std::move(text), saves);
-  known.blame(most->first, verdict);
-  verdict.evidence["last"] = static_cast<double>(worst.last);
-  verdict.evidence["calls"] = static_cast<double>(calls);
-  verdict.evidence["holds_up_ns"] = worst.holds_up;
-  verdict.evidence["costs_ns"] = worst.costs;
-  if (explains)
-    verdict.evidence["excess_ns"] = excess;
+  std::string text = late_arrivals_text(rank, lateness, calls);
+  if (is_by_region) {
+    text += fmt::format(": it takes {} longer there than the others", format_ns(region.excess_ns));
+    named_ns = region.excess_ns;
+  }
   if (is_by_function) {
-    verdict.evidence["function_excess_ns"] = slowest.more_cpu_ns;
-    verdict.evidence["function_waits_ns"] = slowest.more_waits_for_cpu_ns;
+    text += "; " + slow_function_text(function, lateness.holds_up_ns);
+    named_ns = std::max(named_ns, function.more_ns());
+  }
+  text += fmt::format("; the others wait {} in all", format_ns(lateness.costs_ns));
+  const double saves = saved_without_cause(lateness.holds_up_ns, named_ns);
+  model::Verdict verdict = is_by_region ? facts.about("straggler", *region.row, text, saves)
+                                        : facts.about_run("straggler", text, saves);
+  facts.blame(rank, verdict);
+  verdict.evidence["last"] = static_cast<double>(lateness.last);
+  verdict.evidence["calls"] = static_cast<double>(calls);
+  verdict.evidence["holds_up_ns"] = lateness.holds_up_ns;
+  verdict.evidence["costs_ns"] = lateness.costs_ns;
+  if (is_by_region)
+    verdict.evidence["excess_ns"] = region.excess_ns;
+  if (is_by_function) {
+    verdict.evidence["function_excess_ns"] = function.more_cpu_ns;
+    verdict.evidence["function_waits_ns"] = function.more_waits_for_cpu_ns;
     if (verdict.path.empty())
-      verdict.path = place_text(slowest.place);
+      verdict.path = place_text(function.place);
   }
   out.push_back(std::move(verdict));
 }
 
 /// "rank 3 is 2.40x slower: 24.0 ms here, the others 10.0 ms (median)"; a ratio to next to nothing
 /// says less than that only this rank does the work.
-std::string slower_text(std::uint32_t rank, const Standing& one) {
+std::string slower_text(std::uint32_t rank, const Standing& slowest) {
   constexpr double kNothing = 0.01;
-  const bool is_alone = one.median_ns < kNothing * one.own_ns;
-  const std::string own = format_ns(one.own_ns), others = format_ns(one.median_ns);
+  const bool is_alone = slowest.median_ns < kNothing * slowest.own_ns;
+  const std::string rank_time = format_ns(slowest.own_ns), others = format_ns(slowest.median_ns);
   if (is_alone)
     return fmt::format(
-        "only rank {} spends time here: {}, the others {} (median)", rank, own, others);
+        "only rank {} spends time here: {}, the others {} (median)", rank, rank_time, others);
   return fmt::format("rank {} is {:.2f}x slower: {} here, the others {} (median)",
                      rank,
-                     one.own_ns / one.median_ns,
-                     own,
+                     slowest.own_ns / slowest.median_ns,
+                     rank_time,
                      others);
 }
 
-void by_regions(const Case& known, std::vector<model::Verdict>& out) {
-  const model::Report& report = known.report();
-  const auto saves = [&](std::size_t row) {
-    const auto& ranks = known.region(row).ranks;
-    if (!ranks || is_communication(known.region(row).domain) || ranks->own_by_rank.size() < 2)
-      return 0.0;
-    const Standing one = standing(*ranks);
-    const double more = one.own_ns - one.next_ns, saved = more / known.threads_at_once(row);
-    if (ranks->own_by_rank.size() > 2)
-      return more > kStandsOut * (one.next_ns - one.least_ns) ? saved : 0.0;
-    const bool often =
-        static_cast<double>(ranks->slowest_in) >= kOften * static_cast<double>(ranks->compared);
-    return often && more >= kImbalance * (one.own_ns + one.next_ns) / 2 ? saved : 0.0;
-  };
+/// What a region saves once its slowest rank is as fast as the next one; 0 where none stands out.
+double saved_by_slowest_ns(const Case& facts, std::size_t row) {
+  const auto& ranks = facts.region(row).ranks;
+  if (!ranks || is_communication(facts.region(row).domain) || ranks->own_by_rank.size() < 2)
+    return 0;
+  const Standing slowest = standing(*ranks);
+  const double ahead_ns = slowest.own_ns - slowest.next_ns;
+  bool stands_out = ahead_ns > kStandsOut * (slowest.next_ns - slowest.least_ns);
+  if (ranks->own_by_rank.size() == 2) {
+    const double often = kOften * static_cast<double>(ranks->compared);
+    const double mean_ns = (slowest.own_ns + slowest.next_ns) / 2;
+    stands_out =
+        static_cast<double>(ranks->slowest_in) >= often && ahead_ns >= kImbalance * mean_ns;
+  }
+  return stands_out ? ahead_ns / facts.threads_at_once(row) : 0;
+}
+
+void by_regions(const Case& facts, std::vector<model::Verdict>& out) {
+  const model::Report& report = facts.report();
   std::optional<std::size_t> worst;
-  double most = 0;
-  for (std::size_t row = 0; row < known.rows(); ++row)
-    if (const double ns = saves(row); ns > most)
-      most = ns, worst = row;
-  if (!worst || !known.matters(most))
+  double saved_ns = 0;
+  for (std::size_t row = 0; row < facts.rows(); ++row) {
+    const double row_ns = saved_by_slowest_ns(facts, row);
+    if (row_ns > saved_ns) {
+      saved_ns = row_ns;
+      worst = row;
+    }
+  }
+  if (!worst || !facts.matters(saved_ns))
     return;
-  const model::OverRanks& ranks = *known.region(*worst).ranks;
-  const Standing one = standing(ranks);
-  const std::uint32_t rank = report.ranks[one.rank].rank;
+  const model::OverRanks& ranks = *facts.region(*worst).ranks;
+  const Standing slowest = standing(ranks);
+  const std::uint32_t rank = report.ranks[slowest.rank].rank;
   Chance chance;
   chance.add(static_cast<double>(ranks.compared), ranks.by_rank.size());
-  if (is_noise(
-          known, most, chance, ranks.slowest == rank ? static_cast<double>(ranks.slowest_in) : 0))
+  const double last = ranks.slowest == rank ? static_cast<double>(ranks.slowest_in) : 0;
+  if (is_noise(facts, saved_ns, chance, last))
     return;
-  model::Verdict verdict = known.about("straggler", *worst, slower_text(rank, one), most);
-  known.blame(rank, verdict);
-  verdict.evidence["own_ns"] = one.own_ns;
-  verdict.evidence["median_ns"] = one.median_ns;
-  verdict.evidence["next_ns"] = one.next_ns;
+  model::Verdict verdict = facts.about("straggler", *worst, slower_text(rank, slowest), saved_ns);
+  facts.blame(rank, verdict);
+  verdict.evidence["own_ns"] = slowest.own_ns;
+  verdict.evidence["median_ns"] = slowest.median_ns;
+  verdict.evidence["next_ns"] = slowest.next_ns;
   out.push_back(std::move(verdict));
 }
 
 }  // namespace
 
-void find_stragglers(const Case& known, std::vector<model::Verdict>& out) {
-  if (known.report().ranks.size() < 2)
+void find_stragglers(const Case& facts, std::vector<model::Verdict>& out) {
+  if (facts.report().ranks.size() < 2)
     return;
   const std::size_t before = out.size();
-  if (!known.report().collectives.empty())
-    by_collectives(known, out);
+  if (!facts.report().collectives.empty())
+    by_collectives(facts, out);
   // Between messages the lateness of one rank goes on from rank to rank: only a rank's own time
   // shows who began it.
   if (out.size() == before &&
-      (known.report().collectives.empty() || !known.report().messages.empty()))
-    by_regions(known, out);
+      (facts.report().collectives.empty() || !facts.report().messages.empty()))
+    by_regions(facts, out);
 }
 
 }  // namespace rangescope::analyze
