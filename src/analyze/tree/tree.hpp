@@ -54,8 +54,8 @@ struct Cell {
   std::uint64_t inclusive_ns = 0;  ///< of closed occurrences
   std::uint64_t exclusive_ns = 0;  ///< less the union of their children
   std::uint32_t closed = 0, unclosed = 0;
-  std::uint64_t recorded_ns =
-      0;  ///< what recording added to them (recording.hpp): in neither of these
+  /// What recording added to them (recording.hpp): in neither of these.
+  std::uint64_t recorded_ns = 0;
   std::uint32_t replayed = 0;  ///< occurrences without CPU time: replays of a captured path
 };
 
@@ -72,13 +72,12 @@ struct Node {
 /// The occurrences of a cell that the session does not list (model::Unlisted).
 struct UnlistedOfCell {
   model::Distribution wall;  ///< as wall_of() of listed ones
-  model::Distribution
-      unrecorded;  ///< without what recording added, until take_out_recording() has decided
+  /// Without what recording added, until take_out_recording() has decided.
+  model::Distribution unrecorded;
   std::uint64_t first_listed = 0;
   std::int64_t usual_ns = 0, usual_unrecorded_ns = 0, inside_recorded_ns = 0;
-  std::int64_t sum_ns = 0,
-               inside_ns =
-                   0;  ///< as recorded: of all, and of unlisted ones directly inside of them
+  /// As recorded: of all, and of unlisted ones directly inside of them.
+  std::int64_t sum_ns = 0, inside_ns = 0;
   [[nodiscard]] std::uint64_t count() const { return wall.moments.n; }
 };
 
@@ -88,27 +87,27 @@ struct Tree {
   std::vector<std::uint32_t> range_of;  ///< index into Session::ranges; kNone for a replay
   std::vector<std::uint32_t> parent;    ///< occurrence, kNone at the top and for start/end ranges
   std::vector<std::uint32_t> cell;
-  std::vector<std::uint32_t>
-      recorded_ns;  ///< what recording added to each; empty where that is unknown or too little
-  std::vector<std::size_t>
-      thread_begin;  ///< occurrences of thread t: [thread_begin[t], thread_begin[t + 1])
+  /// What recording added to each; empty where that is unknown or too little.
+  std::vector<std::uint32_t> recorded_ns;
+  /// Occurrences of thread t: [thread_begin[t], thread_begin[t + 1]).
+  std::vector<std::size_t> thread_begin;
   std::vector<Cell> cells;
   std::vector<Node> nodes;
   std::vector<std::uint32_t> depth_first;  ///< nodes, parents before children
-  std::vector<std::uint32_t>
-      node_cells;  ///< cells, node by node, within a node by process and thread
+  /// Cells, node by node, within a node by process and thread.
+  std::vector<std::uint32_t> node_cells;
   std::vector<std::size_t> node_begin;  ///< cells of node n: [node_begin[n], node_begin[n + 1])
   std::uint64_t unclosed = 0;
-  std::uint64_t crossing =
-      0;  ///< closed ranges that overlap another of their stack without containment
+  /// Closed ranges that overlap another of their stack without containment.
+  std::uint64_t crossing = 0;
   std::uint64_t backward = 0;  ///< ranges that end before they start: left out
   std::uint64_t foreign = 0;   ///< ranges of a thread or domain that does not exist: left out
   std::uint64_t deep = 0;      ///< ranges nested deeper than kDeepest
   std::vector<Runaway> runaways;
   std::map<std::uint32_t, UnlistedOfCell> unlisted_of;  ///< by cell
 
-  [[nodiscard]] const UnlistedOfCell* unlisted(std::uint32_t of) const {
-    const auto found = unlisted_of.find(of);
+  [[nodiscard]] const UnlistedOfCell* unlisted(std::uint32_t cell_number) const {
+    const auto found = unlisted_of.find(cell_number);
     return found == unlisted_of.end() ? nullptr : &found->second;
   }
 };
