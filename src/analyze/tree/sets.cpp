@@ -14,7 +14,7 @@ class Expander {
       : tree_(tree), sets_(sets) {
     regions_of_cell_.resize(tree.cells.size(), {kNone, kNone, kNone});
     for (std::uint32_t r = 0; r < keys.size(); ++r) {
-      const std::size_t scope = keys[r].thread != kNone ? 2 : keys[r].process != kNone ? 1 : 0;
+      const Scope scope = scope_of(keys[r]);
       for (std::size_t i = keys[r].first; i < keys[r].last; ++i)
         regions_of_cell_[tree.node_cells[i]][scope] = r;
     }
@@ -22,39 +22,14 @@ class Expander {
 
   /// `inner`: cell | kInherited.
   void add(std::span<const std::uint32_t> inner) {
-    cells_.clear();
-    for (const std::uint32_t entry : inner) {
-      for (std::uint32_t c = entry & ~kInherited; c != kNone; c = tree_.cells[c].parent)
-        cells_.push_back(c << 1 | (entry >> 31));
-    }
-    std::sort(cells_.begin(),
-              cells_.end());  // a cell that is also reached without inheritance comes first
-    cells_.erase(
-        std::unique(cells_.begin(), cells_.end(), [](auto a, auto b) { return a >> 1 == b >> 1; }),
-        cells_.end());
-    parent_nodes_.clear();
-    parent_cells_.clear();
-    for (const std::uint32_t each : cells_) {
-      const Cell& cell = tree_.cells[each >> 1];
-      if (cell.parent == kNone)
-        continue;
-      parent_cells_.push_back(cell.parent);
-      parent_nodes_.push_back(tree_.cells[cell.parent].node);
-    }
-    std::sort(parent_nodes_.begin(), parent_nodes_.end());
-    std::sort(parent_cells_.begin(), parent_cells_.end());
+    collect_cells(inner);
+    collect_parents();
     found_.clear();
-    for (const std::uint32_t each : cells_) {
-      const std::uint32_t cell = each >> 1;
-      for (std::size_t scope = 0; scope < 3; ++scope) {
-        const std::uint32_t region = regions_of_cell_[cell][scope];
-        if (region == kNone)
-          continue;
-        const bool inside_child =
-            scope == 2 ? std::binary_search(parent_cells_.begin(), parent_cells_.end(), cell)
-                       : std::binary_search(
-                             parent_nodes_.begin(), parent_nodes_.end(), tree_.cells[cell].node);
-        found_.push_back({region, !inside_child, (each & 1) != 0});
+    for (const CellAround& around : cells_) {
+      for (const Scope scope : {kAggregate, kProcess, kThread}) {
+        const std::uint32_t region = regions_of_cell_[around.cell][scope];
+        if (region != kNone)
+          found_.push_back({region, !is_around_another(around.cell, scope), around.inherited});
       }
     }
     std::sort(found_.begin(), found_.end(), [](const SetEntry& a, const SetEntry& b) {
@@ -70,10 +45,63 @@ class Expander {
   }
 
  private:
+  enum Scope : std::size_t { kAggregate, kProcess, kThread };
+
+  /// A cell that contains one of the innermost ones, or is one.
+  struct CellAround {
+    std::uint32_t cell;
+    bool inherited;
+    auto operator<=>(const CellAround&) const = default;
+  };
+
+  static Scope scope_of(const RegionKey& key) {
+    if (key.thread != kNone)
+      return kThread;
+    return key.process != kNone ? kProcess : kAggregate;
+  }
+
+  /// Fills `cells_`: each cell once, as inherited only where it is reached in no other way.
+  void collect_cells(std::span<const std::uint32_t> inner) {
+    cells_.clear();
+    for (const std::uint32_t entry : inner) {
+      const bool inherited = (entry & kInherited) != 0;
+      for (std::uint32_t c = entry & ~kInherited; c != kNone; c = tree_.cells[c].parent)
+        cells_.push_back({c, inherited});
+    }
+    std::sort(cells_.begin(), cells_.end());
+    const auto is_same_cell = [](const CellAround& a, const CellAround& b) {
+      return a.cell == b.cell;
+    };
+    cells_.erase(std::unique(cells_.begin(), cells_.end(), is_same_cell), cells_.end());
+  }
+
+  void collect_parents() {
+    parent_nodes_.clear();
+    parent_cells_.clear();
+    for (const CellAround& around : cells_) {
+      const std::uint32_t parent = tree_.cells[around.cell].parent;
+      if (parent == kNone)
+        continue;
+      parent_cells_.push_back(parent);
+      parent_nodes_.push_back(tree_.cells[parent].node);
+    }
+    std::sort(parent_nodes_.begin(), parent_nodes_.end());
+    std::sort(parent_cells_.begin(), parent_cells_.end());
+  }
+
+  /// Does the region of `cell` in this scope contain another one of `cells_`?
+  [[nodiscard]] bool is_around_another(std::uint32_t cell, Scope scope) const {
+    if (scope == kThread)
+      return std::binary_search(parent_cells_.begin(), parent_cells_.end(), cell);
+    const std::uint32_t node = tree_.cells[cell].node;
+    return std::binary_search(parent_nodes_.begin(), parent_nodes_.end(), node);
+  }
+
   const Tree& tree_;
   Sets& sets_;
-  std::vector<std::array<std::uint32_t, 3>> regions_of_cell_;  ///< aggregate, process, thread
-  std::vector<std::uint32_t> cells_, parent_nodes_, parent_cells_;
+  std::vector<std::array<std::uint32_t, 3>> regions_of_cell_;  ///< by Scope
+  std::vector<CellAround> cells_;
+  std::vector<std::uint32_t> parent_nodes_, parent_cells_;
   std::vector<SetEntry> found_;
 };
 
