@@ -66,11 +66,14 @@ Backward find_backward(const Session& session, const Tree& tree, bool forward) {
     out.inside[o] = function || (tree.parent[o] != kNone && out.inside[tree.parent[o]] != 0);
     if (!forward || range.domain != 0 || range.attributes >= session.attributes.size())
       continue;
-    const model::Attributes& with = session.attributes[range.attributes];
-    if (with.payload_type != model::PayloadType::kInt64 || (out.inside[o] != 0 && !function))
+    const model::Attributes& attributes = session.attributes[range.attributes];
+    if (attributes.payload_type != model::PayloadType::kInt64)
       continue;
-    (function ? functions : operators)
-        .emplace_back(session.threads[range.thread].process, with.payload_i64, range.start_ns, o);
+    if (out.inside[o] != 0 && !function)
+      continue;
+    auto& numbered = function ? functions : operators;
+    const std::uint32_t process = session.threads[range.thread].process;
+    numbered.emplace_back(process, attributes.payload_i64, range.start_ns, o);
   }
   std::sort(operators.begin(), operators.end());
   for (const Numbered& function : functions)
@@ -104,12 +107,10 @@ class ProcessSweep {
       for (std::size_t o = tree.thread_begin[thread]; o < tree.thread_begin[thread + 1]; ++o) {
         const auto occurrence = static_cast<std::uint32_t>(o);
         const Range& range = range_of(occurrence);
-        if (range.kind == RangeKind::kStartEnd) {
+        if (range.kind == RangeKind::kStartEnd)
           overlays_.push_back(occurrence);
-        } else if (scope_ != PushPopScope::kThread && tree.parent[o] == kNone && !range.module &&
-                   !backward.has(occurrence) && !is_beside_program(session, range)) {
+        else if (is_inheritable_root(occurrence, range))
           roots_of(nested_ ? 0 : range.domain).occurrences.push_back(occurrence);
-        }
       }
     }
     const auto by_start = [&](std::uint32_t a, std::uint32_t b) {
@@ -128,8 +129,8 @@ class ProcessSweep {
       const Launch& launch = calls_[number];
       const std::int64_t start = launch.start_ns;
       const std::int64_t end = launch.end_ns == kOpen ? start : std::max(start, launch.end_ns);
-      const std::uint32_t own = place_[launch.thread];
-      ThreadCursor& cursor = cursors_[own];
+      const std::uint32_t thread = place_[launch.thread];
+      ThreadCursor& cursor = cursors_[thread];
       found_.clear();
       advance(cursor, start);
       for (const Slot& slot : cursor.slots) {
@@ -137,14 +138,13 @@ class ProcessSweep {
           found_.push_back(inner);
       }
       const bool has_own = !found_.empty();
-      for (std::size_t i = found_.size(); !backward_.forward.empty() && i-- > 0;)
-        if (const std::uint32_t forward = backward_.forward[found_[i]]; forward != kNone)
-          found_.push_back(forward | kInherited);
+      if (!backward_.forward.empty())
+        add_forward_operators();
       if (!overlays_.empty())
         add_overlays(start, end);
       bool is_undecided = false;
       for (Roots& roots : roots_)
-        is_undecided |= !inherit(roots, own, start, end);
+        is_undecided |= !inherit(roots, thread, start, end);
       if (is_undecided && !has_own)
         ++undecided_launches_;
       of_launch[number] = context_of(cursor);
@@ -157,6 +157,15 @@ class ProcessSweep {
  private:
   const Range& range_of(std::uint32_t occurrence) const {
     return session_.ranges[tree_.range_of[occurrence]];
+  }
+
+  /// Can other threads inherit it?
+  [[nodiscard]] bool is_inheritable_root(std::uint32_t occurrence, const Range& range) const {
+    if (scope_ == PushPopScope::kThread || range.module)
+      return false;
+    if (tree_.parent[occurrence] != kNone || backward_.has(occurrence))
+      return false;
+    return !is_beside_program(session_, range);
   }
 
   Roots& roots_of(std::uint32_t domain) {
@@ -204,6 +213,13 @@ class ProcessSweep {
     return occurrence;
   }
 
+  /// The operators of the forward pass that made the functions found so far.
+  void add_forward_operators() {
+    for (std::size_t i = found_.size(); i-- > 0;)
+      if (const std::uint32_t forward = backward_.forward[found_[i]]; forward != kNone)
+        found_.push_back(forward | kInherited);
+  }
+
   void add_overlays(std::int64_t start, std::int64_t end) {
     for (; next_overlay_ < overlays_.size() && range_of(overlays_[next_overlay_]).start_ns <= start;
          ++next_overlay_) {
@@ -222,16 +238,43 @@ class ProcessSweep {
   }
 
   /// False where several other threads have a range open, and none of them is chosen.
-  bool inherit(Roots& roots, std::uint32_t own, std::int64_t start, std::int64_t end) {
-    if (scope_ == PushPopScope::kAuto) {
-      for (const Slot& slot : cursors_[own].slots) {
+  bool inherit(Roots& roots, std::uint32_t thread, std::int64_t start, std::int64_t end) {
+    if (scope_ == PushPopScope::kAuto && has_own_range(cursors_[thread], roots.domain, end))
+      return true;
+    find_owners(roots, thread, start, end);
+    if (owners_.empty())
+      return true;
+    if (scope_ == PushPopScope::kAuto && owners_.size() != 1)
+      return false;
+    std::sort(owners_.begin(), owners_.end());
+    for (const std::uint32_t owner : owners_) {
+      advance(cursors_[owner], start);
+      for (const Slot& slot : cursors_[owner].slots) {
         if (slot.domain != roots.domain)
           continue;
-        if (const std::uint32_t inner = innermost(slot, end);
-            inner != kNone && !backward_.has(inner))
-          return true;
+        std::uint32_t inner = innermost(slot, end);
+        while (inner != kNone && range_of(inner).module)
+          inner = tree_.parent[inner];  // modules are of their own thread's launches only
+        if (inner != kNone)
+          found_.push_back(inner | kInherited);
       }
     }
+    return true;
+  }
+
+  [[nodiscard]] bool has_own_range(const ThreadCursor& cursor,
+                                   std::uint32_t domain,
+                                   std::int64_t end) const {
+    return std::ranges::any_of(cursor.slots, [&](const Slot& slot) {
+      if (slot.domain != domain)
+        return false;
+      const std::uint32_t inner = innermost(slot, end);
+      return inner != kNone && !backward_.has(inner);
+    });
+  }
+
+  /// Fills `owners_`: the other threads that have a range open from `start` to `end`.
+  void find_owners(Roots& roots, std::uint32_t thread, std::int64_t start, std::int64_t end) {
     for (; roots.next < roots.occurrences.size() &&
            range_of(roots.occurrences[roots.next]).start_ns <= start;
          ++roots.next) {
@@ -247,41 +290,20 @@ class ProcessSweep {
       if (range.end_ns < end)
         continue;
       const std::uint32_t owner = place_[range.thread];
-      if (owner == own || std::find(owners_.begin(), owners_.end(), owner) != owners_.end())
-        continue;
-      owners_.push_back(owner);
+      if (owner != thread && std::ranges::find(owners_, owner) == owners_.end())
+        owners_.push_back(owner);
     }
     roots.open.resize(kept);
-    if (owners_.empty())
-      return true;
-    if (scope_ == PushPopScope::kAuto && owners_.size() != 1)
-      return false;
-    std::sort(owners_.begin(), owners_.end());
-    for (const std::uint32_t owner : owners_) {
-      advance(cursors_[owner], start);
-      for (const Slot& slot : cursors_[owner].slots) {
-        if (slot.domain != roots.domain)
-          continue;
-        std::uint32_t inner = innermost(slot, end);
-        while (inner != kNone && range_of(inner).module)
-          inner = tree_.parent[inner];  // what its thread launches alone
-        if (inner != kNone)
-          found_.push_back(inner | kInherited);
-      }
-    }
-    return true;
   }
 
   std::uint32_t context_of(ThreadCursor& cursor) {
     if (found_.empty())
       return 0;
     if (cursor.context != 0) {
-      const std::size_t from = begin_[cursor.context], count = begin_[cursor.context + 1] - from;
-      if (count == found_.size() &&
-          std::equal(
-              found_.begin(), found_.end(), entries_.begin() + static_cast<std::ptrdiff_t>(from))) {
+      const std::size_t first = begin_[cursor.context];
+      const std::size_t count = begin_[cursor.context + 1] - first;
+      if (std::ranges::equal(found_, std::span(entries_).subspan(first, count)))
         return cursor.context;
-      }
     }
     entries_.insert(entries_.end(), found_.begin(), found_.end());
     begin_.push_back(static_cast<std::uint32_t>(entries_.size()));
@@ -302,6 +324,43 @@ class ProcessSweep {
   std::vector<Roots> roots_;
   std::vector<std::uint32_t> found_, owners_;
 };
+
+/// The place of each thread of the session among those of its process.
+std::vector<std::uint32_t> places_in_process(const Session& session, const Buckets& threads) {
+  std::vector<std::uint32_t> place(session.threads.size(), 0);
+  for (std::size_t p = 0; p < session.processes.size(); ++p) {
+    const auto threads_of_process = threads.of(p);
+    for (std::uint32_t i = 0; i < threads_of_process.size(); ++i)
+      place[threads_of_process[i]] = i;
+  }
+  return place;
+}
+
+/// What a sweep found, with the numbers of its process.
+struct ProcessContexts {
+  std::vector<std::uint32_t> begin, entries;  ///< as in Contexts
+  std::uint64_t undecided_launches = 0;
+};
+
+/// Appends the contexts of a process, and counts those of its launches from where they are now.
+void append_contexts(const ProcessContexts& process,
+                     std::span<const std::uint32_t> launches,
+                     Contexts& contexts) {
+  contexts.undecided_launches += process.undecided_launches;
+  if (process.begin.size() <= 2)
+    return;
+  const auto first_context = static_cast<std::uint32_t>(contexts.size() - 1);
+  const auto first_entry = static_cast<std::uint32_t>(contexts.entries.size());
+  for (std::size_t c = 2; c < process.begin.size(); ++c)
+    contexts.begin.push_back(process.begin[c] + first_entry);
+  contexts.entries.insert(contexts.entries.end(), process.entries.begin(), process.entries.end());
+  if (first_context == 0)
+    return;
+  for (const std::uint32_t launch : launches) {
+    if (contexts.of_launch[launch] != 0)
+      contexts.of_launch[launch] += first_context;
+  }
+}
 
 }  // namespace
 
@@ -326,51 +385,28 @@ Contexts build_contexts(const Session& session,
   const Buckets threads = bucket_sort(session.threads.size(), processes, [&](std::size_t t) {
     return std::min<std::size_t>(processes, session.threads[t].process);
   });
-  std::vector<std::uint32_t> place(session.threads.size(), 0);
-  for (std::size_t p = 0; p < processes; ++p) {
-    const auto own = threads.of(p);
-    for (std::uint32_t i = 0; i < own.size(); ++i)
-      place[own[i]] = i;
-  }
+  const std::vector<std::uint32_t> place = places_in_process(session, threads);
 
   const auto order = largest_first(processes, [&](std::size_t p) { return launches.of(p).size(); });
   const Backward backward = find_backward(session, tree, options.backward_with_forward);
-  std::vector<std::vector<std::uint32_t>> begins(processes), entries(processes);
-  std::vector<std::uint64_t> undecided(processes);
+  std::vector<ProcessContexts> found(processes);
   base::parallel_for(processes, calls.size() < 20000 ? 1 : options.threads, [&](std::size_t i) {
     const std::size_t p = order[i];
-    const auto own = launches.of(p);
-    if (own.empty())
+    const auto launches_of_process = launches.of(p);
+    if (launches_of_process.empty())
       return;
-    sort_nearly(own, [&](std::uint32_t a, std::uint32_t b) {
+    sort_nearly(launches_of_process, [&](std::uint32_t a, std::uint32_t b) {
       const auto x = calls[a].start_ns, y = calls[b].start_ns;
       return x != y ? x < y : a < b;
     });
     ProcessSweep sweep(session, calls, tree, options, threads.of(p), place, backward);
-    sweep.run(own, contexts.of_launch);
-    undecided[p] = sweep.undecided_launches_;
-    begins[p] = std::move(sweep.begin_);
-    entries[p] = std::move(sweep.entries_);
+    sweep.run(launches_of_process, contexts.of_launch);
+    found[p] = {std::move(sweep.begin_), std::move(sweep.entries_), sweep.undecided_launches_};
   });
 
-  for (const std::uint64_t launches_of_process : undecided)
-    contexts.undecided_launches += launches_of_process;
   for (std::size_t p = 0; p < processes; ++p) {
-    if (begins[p].size() <= 2)
-      continue;
-    const auto first_context = static_cast<std::uint32_t>(contexts.size() - 1);
-    const auto first_entry = static_cast<std::uint32_t>(contexts.entries.size());
-    for (std::size_t c = 2; c < begins[p].size(); ++c)
-      contexts.begin.push_back(begins[p][c] + first_entry);
-    contexts.entries.insert(contexts.entries.end(), entries[p].begin(), entries[p].end());
-    std::vector<std::uint32_t>().swap(begins[p]);
-    std::vector<std::uint32_t>().swap(entries[p]);
-    if (first_context == 0)
-      continue;
-    for (const std::uint32_t launch : launches.of(p)) {
-      if (contexts.of_launch[launch] != 0)
-        contexts.of_launch[launch] += first_context;
-    }
+    append_contexts(found[p], launches.of(p), contexts);
+    found[p] = {};  // freed at once: both copies of many processes would be large
   }
   return contexts;
 }

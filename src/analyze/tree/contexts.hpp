@@ -44,7 +44,7 @@ struct Contexts {
 [[nodiscard]] Contexts build_contexts(const model::Session& session,
                                       const Tree& tree,
                                       const Options& options);
-/// The same of other moments or stretches of threads, as calls.
+/// The same for other timestamps or intervals of threads, given as calls.
 [[nodiscard]] Contexts build_contexts(const model::Session& session,
                                       const Tree& tree,
                                       const Options& options,
