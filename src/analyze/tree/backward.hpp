@@ -28,9 +28,9 @@ using Numbered = std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::uint
 
 /// Adds the backward pass as ranges of the domain "nn.Module": `backward`, from the first to the
 /// last function of a pass on a thread, and in it the modules around the operators that made the
-/// functions, each for those in a row, as far as the recording has modules. What share was told,
-/// and how, also by launches (Session::backward); "" where there is no backward pass. O(n log n) in
-/// ranges with numbers and of modules.
+/// functions, each for those in a row, as far as the recording has modules. Returns a text on the
+/// share of functions, or of launches (Session::backward), whose module was found, and how; ""
+/// where there is no backward pass. O(n log n) in ranges with numbers and of modules.
 std::string add_backward_modules(model::Session& session);
 
 }  // namespace rangescope::analyze
