@@ -8,27 +8,37 @@
 namespace rangescope::analyze {
 namespace {
 
+/// Names that an error message searches for the nearest ones.
+constexpr std::size_t kMostSearched = 2000;
+
+/// Distinct ranges: the name and the expression of each.
+struct SeenRanges {
+  std::vector<std::string> names, forms;
+};
+
+SeenRanges seen_ranges(const Tree& tree, const model::Session& session) {
+  SeenRanges seen;
+  for (const std::uint32_t number : tree.depth_first) {
+    const Node& node = tree.nodes[number];
+    const std::string_view domain = session.strings.view(session.domains[node.domain].name);
+    const std::string name(session.strings.view(node.name));
+    std::string form = model::expression_of(domain, std::vector<std::string>{name}, node.kind);
+    if (std::find(seen.forms.begin(), seen.forms.end(), form) != seen.forms.end())
+      continue;
+    seen.names.push_back(name);
+    seen.forms.push_back(std::move(form));
+    if (seen.forms.size() == kMostSearched)
+      break;
+  }
+  return seen;
+}
+
 /// "'decode/' or 'LLM@decode_all/'": expressions of the ranges whose names are nearest, else of the
 /// first ones seen.
 std::string nearest_ranges(const Tree& tree,
                            const model::Session& session,
                            std::span<const model::RangeTerm> terms) {
-  std::vector<std::string> names, forms;
-  for (const std::uint32_t node : tree.depth_first) {
-    const Node& each = tree.nodes[node];
-    const std::string_view domain = session.strings.view(session.domains[each.domain].name);
-    std::vector<std::string> path;
-    for (const auto name : path_of(tree, session, node))
-      path.emplace_back(name);
-    std::string form =
-        model::expression_of(domain, std::vector<std::string>{path.back()}, each.kind);
-    if (std::find(forms.begin(), forms.end(), form) != forms.end())
-      continue;
-    names.push_back(path.back());
-    forms.push_back(std::move(form));
-    if (forms.size() == 2000)
-      break;
-  }
+  const auto& [names, forms] = seen_ranges(tree, session);
   std::vector<std::string> chosen;
   const auto add = [&](const std::string& form) {
     if (chosen.size() < 5 && std::find(chosen.begin(), chosen.end(), form) == chosen.end())
@@ -139,6 +149,87 @@ bool exclude_printed(const Tree& tree,
   return std::ranges::find(is_named, 1) != is_named.end();
 }
 
+/// Is none marked?
+bool has_none(const std::vector<char>& marks) {
+  return std::find(marks.begin(), marks.end(), 1) == marks.end();
+}
+
+tl::unexpected<base::Error> no_range_matches(const Tree& tree,
+                                             const model::Session& session,
+                                             std::span<const model::RangeTerm> include) {
+  const std::string problem =
+      "no range matches '" + base::join(model::written_of(include), "' or '") + "'";
+  if (tree.nodes.empty()) {
+    return base::fail(base::Code::kNothingCaptured,
+                      problem + ": the program recorded no NVTX range at all",
+                      {},
+                      "Check that the program opens NVTX ranges and that the part with them ran.");
+  }
+  std::string hint = "Use one of the ranges seen: " + nearest_ranges(tree, session, include) + ".";
+  for (const model::RangeTerm& term : include) {  // a comma is part of a name
+    if (term.written.find(',') == std::string::npos)
+      continue;
+    hint += " For several ranges repeat the option: --include ";
+    hint += base::replace_all(base::replace_all(term.written, ", ", ","), ",", " --include ") + ".";
+  }
+  return base::fail(base::Code::kNothingCaptured, problem, {}, std::move(hint));
+}
+
+/// Adds a note for each term that is not marked in `used`.
+void note_unused(const Tree& tree,
+                 const model::Session& session,
+                 std::string_view list_name,
+                 std::span<const model::RangeTerm> terms,
+                 const std::vector<char>& used,
+                 std::vector<std::string>& notes) {
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    if (used[i])
+      continue;
+    std::string note(list_name);
+    note += " expression '" + terms[i].written + "' matched no range; nearest: ";
+    note += nearest_ranges(tree, session, terms.subspan(i, 1)) + ".";
+    notes.push_back(std::move(note));
+  }
+}
+
+tl::unexpected<base::Error> no_kernel_matches(const model::Session& session,
+                                              std::span<const model::KernelPattern> include) {
+  std::vector<std::string> wanted;
+  for (const model::KernelPattern& pattern : include)
+    wanted.push_back(pattern.text());
+  const std::string problem = "no kernel matches '" + base::join(wanted, "' or '") + "'";
+  if (session.kernel_names.empty())
+    return base::fail(base::Code::kNothingCaptured, problem + ": no kernel was recorded");
+  std::vector<std::string> names;
+  for (const model::KernelName& name : session.kernel_names) {
+    names.emplace_back(session.strings.view(name.short_name ? name.short_name : name.demangled));
+    if (names.size() == kMostSearched)
+      break;
+  }
+  std::vector<std::string> near = base::nearest(wanted.front(), names);
+  for (std::size_t i = 0; i < names.size() && near.size() < 3; ++i) {
+    if (std::find(near.begin(), near.end(), names[i]) == near.end())
+      near.push_back(names[i]);
+  }
+  for (std::string& name : near)
+    name = base::printable(name);
+  return base::fail(base::Code::kNothingCaptured,
+                    problem,
+                    {},
+                    "Use one of the kernels seen: '" + base::join(near, "', '") + "'.");
+}
+
+/// Adds a note for each pattern that is not marked in `used`.
+void note_unused(std::string_view kind,
+                 std::span<const model::KernelPattern> patterns,
+                 const std::vector<char>& used,
+                 std::vector<std::string>& notes) {
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    if (!used[i])
+      notes.push_back(std::string(kind) + " '" + patterns[i].text() + "' matched no kernel.");
+  }
+}
+
 }  // namespace
 
 base::Result<std::vector<char>> select_nodes(const Tree& tree,
@@ -149,7 +240,7 @@ base::Result<std::vector<char>> select_nodes(const Tree& tree,
   std::vector<char> selected(tree.nodes.size(), include.empty() ? 1 : 0);
   if (options.ranges.empty())
     return selected;
-  std::vector<char> included(include.size()), excluded(exclude.size());  // what matched something
+  std::vector<char> included(include.size()), excluded(exclude.size());  // terms that matched
   for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
     const model::RangeState state = state_of(tree, session, node);
     for (std::size_t i = 0; i < include.size(); ++i) {
@@ -163,53 +254,22 @@ base::Result<std::vector<char>> select_nodes(const Tree& tree,
       selected[node] = 0;
     }
   }
-  const auto none = [](const std::vector<char>& list) {
-    return std::find(list.begin(), list.end(), 1) == list.end();
-  };
-  if (!include.empty() && none(included))
+  if (!include.empty() && has_none(included))
     select_printed(tree, session, options.ranges, selected, included);
   for (std::size_t i = 0; i < exclude.size(); ++i)
     if (excluded[i] == 0 && exclude_printed(tree, session, exclude[i], selected))
       excluded[i] = 1;
-  if (!include.empty() && none(included)) {
-    const std::string what =
-        "no range matches '" + base::join(model::written_of(include), "' or '") + "'";
-    if (tree.nodes.empty()) {
-      return base::fail(
-          base::Code::kNothingCaptured,
-          what + ": the program recorded no NVTX range at all",
-          {},
-          "Check that the program opens NVTX ranges and that the part with them ran.");
-    }
-    std::string hint =
-        "Use one of the ranges seen: " + nearest_ranges(tree, session, include) + ".";
-    for (const model::RangeTerm& term : include)  // a comma is part of a name
-      if (term.written.find(',') != std::string::npos)
-        hint += " For several ranges repeat the option: --include " +
-                base::replace_all(base::replace_all(term.written, ", ", ","), ",", " --include ") +
-                ".";
-    return base::fail(base::Code::kNothingCaptured, what, {}, std::move(hint));
-  }
-  if (!tree.nodes.empty() && none(selected)) {
+  if (!include.empty() && has_none(included))
+    return no_range_matches(tree, session, include);
+  if (!tree.nodes.empty() && has_none(selected)) {
     return base::fail(
         base::Code::kNothingCaptured,
         "every range that was included is also excluded",
         {},
         "Narrow the exclude expressions '" + base::join(model::written_of(exclude), "', '") + "'.");
   }
-  const auto note = [&](const char* which,
-                        std::span<const model::RangeTerm> terms,
-                        const std::vector<char>& used) {
-    for (std::size_t i = 0; i < terms.size(); ++i) {
-      if (used[i])
-        continue;
-      notes.push_back(std::string(which) + " expression '" + terms[i].written +
-                      "' matched no range; nearest: " +
-                      nearest_ranges(tree, session, terms.subspan(i, 1)) + ".");
-    }
-  };
-  note("include", include, included);
-  note("exclude", exclude, excluded);
+  note_unused(tree, session, "include", include, included, notes);
+  note_unused(tree, session, "exclude", exclude, excluded, notes);
   return selected;
 }
 
@@ -218,7 +278,7 @@ base::Result<std::vector<char>> select_kernels(const model::Session& session,
                                                std::vector<std::string>& notes) {
   const auto &include = options.kernels.include, &exclude = options.kernels.exclude;
   std::vector<char> selected(session.kernel_names.size(), include.empty() ? 1 : 0);
-  std::vector<char> used(exclude.size(), 0), found(include.size(), 0);
+  std::vector<char> included(include.size(), 0), excluded(exclude.size(), 0);  // that matched
   for (std::size_t k = 0; k < session.kernel_names.size(); ++k) {
     const model::KernelName& name = session.kernel_names[k];
     const auto matches = [&](const model::KernelPattern& pattern) {
@@ -226,47 +286,21 @@ base::Result<std::vector<char>> select_kernels(const model::Session& session,
                              session.strings.view(name.short_name),
                              session.strings.view(name.mangled));
     };
-    for (std::size_t i = 0; i < include.size(); ++i)
+    for (std::size_t i = 0; i < include.size(); ++i) {
       if (matches(include[i]))
-        selected[k] = found[i] = 1;
+        selected[k] = included[i] = 1;
+    }
     for (std::size_t i = 0; i < exclude.size(); ++i) {
-      if (matches(exclude[i]))
-        selected[k] = 0, used[i] = 1;
+      if (!matches(exclude[i]))
+        continue;
+      excluded[i] = 1;
+      selected[k] = 0;
     }
   }
-  if (!include.empty() && std::find(found.begin(), found.end(), 1) == found.end()) {
-    std::vector<std::string> wanted;
-    for (const model::KernelPattern& pattern : include)
-      wanted.push_back(pattern.text());
-    const std::string what = "no kernel matches '" + base::join(wanted, "' or '") + "'";
-    if (session.kernel_names.empty())
-      return base::fail(base::Code::kNothingCaptured, what + ": no kernel was recorded");
-    std::vector<std::string> names;
-    for (const model::KernelName& name : session.kernel_names) {
-      names.emplace_back(session.strings.view(name.short_name ? name.short_name : name.demangled));
-      if (names.size() == 2000)
-        break;
-    }
-    std::vector<std::string> near = base::nearest(wanted.front(), names);
-    for (std::size_t i = 0; i < names.size() && near.size() < 3; ++i) {
-      if (std::find(near.begin(), near.end(), names[i]) == near.end())
-        near.push_back(names[i]);
-    }
-    for (std::string& name : near)
-      name = base::printable(name);
-    return base::fail(base::Code::kNothingCaptured,
-                      what,
-                      {},
-                      "Use one of the kernels seen: '" + base::join(near, "', '") + "'.");
-  }
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (!found[i])
-      notes.push_back("kernel pattern '" + include[i].text() + "' matched no kernel.");
-  }
-  for (std::size_t i = 0; i < used.size(); ++i) {
-    if (!used[i])
-      notes.push_back("kernel exclude pattern '" + exclude[i].text() + "' matched no kernel.");
-  }
+  if (!include.empty() && has_none(included))
+    return no_kernel_matches(session, include);
+  note_unused("kernel pattern", include, included, notes);
+  note_unused("kernel exclude pattern", exclude, excluded, notes);
   return selected;
 }
 

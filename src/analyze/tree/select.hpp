@@ -13,8 +13,8 @@ namespace rangescope::analyze {
 /// For each node, whether its region is shown: some include expression matches the region's own
 /// state (or there is none) and no exclude expression does. `decode/` so picks every region named
 /// decode and all that is below one. kNothingCaptured, with the nearest expressions, when no region
-/// is left though there were ranges or expressions. What matched nothing beside others that did
-/// becomes a note.
+/// is left though there were ranges or expressions. Where only some expressions matched, each of
+/// the others becomes a note.
 [[nodiscard]] base::Result<std::vector<char>> select_nodes(const Tree& tree,
                                                            const model::Session& session,
                                                            const Options& options,
