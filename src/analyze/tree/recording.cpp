@@ -13,7 +13,7 @@ std::vector<std::uint32_t> recorded_in(const model::Session& session,
                                        const Tree& tree,
                                        const std::vector<model::RecordingCost>& costs,
                                        const std::vector<std::uint32_t>& inside) {
-  std::vector<std::uint32_t> taken(tree.range_of.size(), 0);
+  std::vector<std::uint32_t> recorded_ns(tree.range_of.size(), 0);
   const auto add = [](std::uint32_t a, std::uint64_t b) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(UINT32_MAX, a + b));
   };
@@ -22,22 +22,26 @@ std::vector<std::uint32_t> recorded_in(const model::Session& session,
       continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     const Cell& cell = tree.cells[tree.cell[o]];
-    const bool known = range.kind == model::RangeKind::kPushPop && !range.module &&
-                       range.end_ns != kOpen && cell.process < costs.size();
-    const model::RecordingCost cost = known ? costs[cell.process] : model::RecordingCost{};
+    const bool is_pushed = range.kind == model::RangeKind::kPushPop && !range.module;
+    const bool has_cost = is_pushed && range.end_ns != kOpen && cell.process < costs.size();
+    const model::RecordingCost cost = has_cost ? costs[cell.process] : model::RecordingCost{};
     const std::int64_t length = length_ns(range.start_ns, range.end_ns);
     if (const std::uint32_t i = inside.empty() ? kNone : inside[tree.range_of[o]]; i != kNone) {
-      const model::UnlistedInside& of = session.unlisted_inside[i];
-      taken[o] = add(taken[o], static_cast<std::uint64_t>(of.recorded_ns) + of.count * cost.around);
+      const model::UnlistedInside& unlisted = session.unlisted_inside[i];
+      const std::uint64_t around_ns = unlisted.count * cost.around;
+      recorded_ns[o] =
+          add(recorded_ns[o], static_cast<std::uint64_t>(unlisted.recorded_ns) + around_ns);
     }
-    taken[o] =
-        !known
-            ? 0
-            : static_cast<std::uint32_t>(std::min<std::int64_t>(add(taken[o], cost.own), length));
+    if (has_cost) {
+      const std::int64_t with_own_ns = add(recorded_ns[o], cost.own);
+      recorded_ns[o] = static_cast<std::uint32_t>(std::min(with_own_ns, length));
+    } else {
+      recorded_ns[o] = 0;
+    }
     if (const std::uint32_t above = tree.parent[o]; above != kNone)
-      taken[above] = add(taken[above], std::uint64_t{taken[o]} + cost.around);
+      recorded_ns[above] = add(recorded_ns[above], std::uint64_t{recorded_ns[o]} + cost.around);
   }
-  return taken;
+  return recorded_ns;
 }
 
 std::int64_t recorded_in(const UnlistedOfCell& unlisted) {
@@ -68,10 +72,10 @@ std::vector<char> worth_taking(const Tree& tree,
 }
 
 /// By cell. Each process is judged by itself, as a rank that writes its own digest is.
-std::vector<char> worth_taking(const Tree& tree, const std::vector<std::uint32_t>& taken) {
+std::vector<char> worth_taking(const Tree& tree, const std::vector<std::uint32_t>& recorded_ns) {
   std::vector<double> added(tree.cells.size(), 0);
-  for (std::uint32_t o = 0; o < taken.size(); ++o)
-    added[tree.cell[o]] += taken[o];
+  for (std::uint32_t o = 0; o < recorded_ns.size(); ++o)
+    added[tree.cell[o]] += recorded_ns[o];
   for (const auto& [cell, unlisted] : tree.unlisted_of)
     added[cell] += recorded_in(unlisted);
   std::map<std::uint32_t, std::vector<std::uint32_t>> cells_of_process;
@@ -86,55 +90,92 @@ std::vector<char> worth_taking(const Tree& tree, const std::vector<std::uint32_t
   return worth;
 }
 
+/// Recording costs nothing that is known.
+bool costs_nothing(const model::Session& session, const std::vector<model::RecordingCost>& costs) {
+  const auto is_free = [](const model::RecordingCost& cost) { return cost.own + cost.around == 0; };
+  const auto is_unrecorded = [](const model::UnlistedInside& unlisted) {
+    return unlisted.recorded_ns == 0;
+  };
+  return std::ranges::all_of(costs, is_free) &&
+         std::ranges::all_of(session.unlisted_inside, is_unrecorded);
+}
+
+/// Takes what recording added out of the cells that are worth it.
+class RecordingRemoval {
+ public:
+  RecordingRemoval(const model::Session& session, const std::vector<char>& worth, Tree& tree)
+      : session_(session), worth_(worth), tree_(tree), exclusive_ns_(tree.cells.size(), 0) {}
+
+  /// Sets `recorded_ns` of what stays as recorded to 0.
+  void remove_listed(const std::vector<std::uint32_t>& inside,
+                     std::vector<std::uint32_t>& recorded_ns) {
+    std::vector<std::int64_t> until(tree_.cells.size(), INT64_MIN);
+    for (std::uint32_t o = 0; o < recorded_ns.size(); ++o) {
+      const std::uint32_t cell = tree_.cell[o];
+      if (worth_[cell] == 0)
+        recorded_ns[o] = 0;
+      if (recorded_ns[o] == 0)
+        continue;
+      const model::Range& range = session_.ranges[tree_.range_of[o]];
+      // Else a range around it, of the same region (kDeepest), has this time.
+      if (range.start_ns >= until[cell]) {
+        tree_.cells[cell].recorded_ns += recorded_ns[o];
+        until[cell] = range.end_ns;
+      }
+      exclusive_ns_[cell] += recorded_ns[o];
+      if (tree_.parent[o] != kNone)
+        exclusive_ns_[tree_.cell[tree_.parent[o]]] -= recorded_ns[o];
+      if (const std::uint32_t i = inside.empty() ? kNone : inside[tree_.range_of[o]]; i != kNone)
+        exclusive_ns_[cell] -= session_.unlisted_inside[i].recorded_ns;
+    }
+  }
+
+  void remove_unlisted() {
+    for (auto& [cell, unlisted] : tree_.unlisted_of) {
+      if (worth_[cell] == 0)
+        continue;
+      const std::int64_t recorded = recorded_in(unlisted);
+      tree_.cells[cell].recorded_ns += static_cast<std::uint64_t>(recorded);
+      exclusive_ns_[cell] += recorded - unlisted.inside_recorded_ns;
+      unlisted.wall = std::move(unlisted.unrecorded);
+      unlisted.usual_ns = unlisted.usual_unrecorded_ns;
+    }
+  }
+
+  void subtract_from_cells() {
+    for (std::size_t i = 0; i < tree_.cells.size(); ++i) {
+      Cell& cell = tree_.cells[i];
+      cell.inclusive_ns -= std::min(cell.inclusive_ns, cell.recorded_ns);
+      const auto removed = static_cast<std::uint64_t>(std::max<std::int64_t>(0, exclusive_ns_[i]));
+      cell.exclusive_ns -= std::min(cell.exclusive_ns, removed);
+    }
+  }
+
+ private:
+  const model::Session& session_;
+  const std::vector<char>& worth_;  ///< by cell
+  Tree& tree_;
+  std::vector<std::int64_t> exclusive_ns_;  ///< to take out of Cell::exclusive_ns
+};
+
 }  // namespace
 
 void take_out_recording(const model::Session& session, Tree& tree) {
   std::vector<model::RecordingCost> costs;
   for (const model::Process& process : session.processes)
     costs.push_back(model::recording_cost(process));
-  if (std::ranges::all_of(costs, [](const auto& cost) { return cost.own + cost.around == 0; }) &&
-      std::ranges::all_of(session.unlisted_inside,
-                          [](const auto& of) { return of.recorded_ns == 0; }))
+  if (costs_nothing(session, costs))
     return;
   const std::vector<std::uint32_t> inside = unlisted_inside(session);
-  std::vector<std::uint32_t> taken = recorded_in(session, tree, costs, inside);
-  const std::vector<char> worth = worth_taking(tree, taken);
+  std::vector<std::uint32_t> recorded_ns = recorded_in(session, tree, costs, inside);
+  const std::vector<char> worth = worth_taking(tree, recorded_ns);
   if (std::find(worth.begin(), worth.end(), 1) == worth.end())
     return;
-  std::vector<std::int64_t> exclusive(tree.cells.size(), 0), until(tree.cells.size(), INT64_MIN);
-  for (std::uint32_t o = 0; o < taken.size(); ++o) {
-    if (worth[tree.cell[o]] == 0)
-      taken[o] = 0;
-    if (taken[o] == 0)
-      continue;
-    const model::Range& range = session.ranges[tree.range_of[o]];
-    if (range.start_ns >=
-        until[tree.cell[o]]) {  // else one around it, of the same region (kDeepest), has this time
-      tree.cells[tree.cell[o]].recorded_ns += taken[o];
-      until[tree.cell[o]] = range.end_ns;
-    }
-    exclusive[tree.cell[o]] += taken[o];
-    if (tree.parent[o] != kNone)
-      exclusive[tree.cell[tree.parent[o]]] -= taken[o];
-    if (const std::uint32_t i = inside.empty() ? kNone : inside[tree.range_of[o]]; i != kNone)
-      exclusive[tree.cell[o]] -= session.unlisted_inside[i].recorded_ns;
-  }
-  for (auto& [cell, unlisted] : tree.unlisted_of) {
-    if (worth[cell] == 0)
-      continue;
-    const std::int64_t recorded = recorded_in(unlisted);
-    tree.cells[cell].recorded_ns += static_cast<std::uint64_t>(recorded);
-    exclusive[cell] += recorded - unlisted.inside_recorded_ns;
-    unlisted.wall = std::move(unlisted.unrecorded);
-    unlisted.usual_ns = unlisted.usual_unrecorded_ns;
-  }
-  for (std::size_t i = 0; i < tree.cells.size(); ++i) {
-    Cell& cell = tree.cells[i];
-    cell.inclusive_ns -= std::min(cell.inclusive_ns, cell.recorded_ns);
-    const auto own = static_cast<std::uint64_t>(std::max<std::int64_t>(0, exclusive[i]));
-    cell.exclusive_ns -= std::min(cell.exclusive_ns, own);
-  }
-  tree.recorded_ns = std::move(taken);
+  RecordingRemoval removal(session, worth, tree);
+  removal.remove_listed(inside, recorded_ns);
+  removal.remove_unlisted();
+  removal.subtract_from_cells();
+  tree.recorded_ns = std::move(recorded_ns);
 }
 
 double recorded_outside_ns(const model::Session& session, const Tree& tree) {
@@ -147,10 +188,10 @@ double recorded_outside_ns(const model::Session& session, const Tree& tree) {
     const model::RecordingCost cost = model::recording_cost(session.processes[cell.process]);
     by_domain[cell.domain] += static_cast<double>(cost.around) * (cell.closed + cell.unclosed);
   }
-  double most_ns = 0;
+  double largest_ns = 0;
   for (const auto& [domain, recorded_ns] : by_domain)
-    most_ns = std::max(most_ns, recorded_ns);
-  return most_ns;
+    largest_ns = std::max(largest_ns, recorded_ns);
+  return largest_ns;
 }
 
 }  // namespace rangescope::analyze

@@ -4,7 +4,7 @@
 // on it (native captures, model::Process): a part of that is inside the range, all of it inside the
 // range around. Where this is more than 5 % of the wall time of a region, it is taken out of that
 // one and of all others of its tree, so that times still add up; elsewhere times are as recorded.
-// Children of the same domain count; calls through CUPTI, whose cost nobody knows, do not.
+// Children of the same domain count; calls through CUPTI, whose cost is unknown, do not.
 // Start/end ranges were not measured and stay as they are. What a trace of PyTorch says of its
 // profiler's own time (read/kineto/overhead.hpp) is taken out in the same way. O(occurrences).
 #pragma once
