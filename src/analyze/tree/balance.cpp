@@ -116,15 +116,14 @@ struct Crossing {
 
 /// What lies directly inside a range that holds others of its name.
 struct Inside {
-  std::uint32_t own = 0;         ///< of its name
-  bool all_empty = true;         ///< these
-  std::uint32_t before = kNone;  ///< name of a range before them, if it is another
-  /// That name follows one of them too, or the range around them.
-  bool again = false;
+  std::uint32_t same_name = 0;        ///< ranges of its name
+  bool all_empty = true;              ///< nothing is in any of these
+  std::uint32_t name_before = kNone;  ///< name of a range before them, if it is another
+  bool repeated_behind = false;  ///< that name follows one of them too, or the range around them
 
   [[nodiscard]] bool crosses() const {
-    const bool is_mixed = before != kNone && again;
-    return own >= kCrossings && all_empty && is_mixed;
+    const bool is_mixed = name_before != kNone && repeated_behind;
+    return same_name >= kCrossings && all_empty && is_mixed;
   }
 };
 
@@ -205,24 +204,24 @@ class Mender {
         continue;
       Inside& inside = inside_of[parent];
       if (name != stack_.name[parent]) {
-        if (inside.own == 0 && inside.before == kNone)
-          inside.before = name;
+        if (inside.same_name == 0 && inside.name_before == kNone)
+          inside.name_before = name;
         note_behind(inside, name);
         continue;
       }
-      ++inside.own;
+      ++inside.same_name;
       if (stack_.children[place] > 0)
         inside.all_empty = false;
       last_holding[stack_.parent[parent]] = parent;
     }
     for (const auto& [place, inside] : inside_of)
       if (inside.crosses())
-        crossings_.emplace(stack_.name[place], Crossing{place, inside.before});
+        crossings_.emplace(stack_.name[place], Crossing{place, inside.name_before});
   }
 
   static void note_behind(Inside& inside, std::uint32_t name) {
-    if (inside.own > 0 && inside.before == name)
-      inside.again = true;
+    if (inside.same_name > 0 && inside.name_before == name)
+      inside.repeated_behind = true;
   }
 
   void collect_evidence() {

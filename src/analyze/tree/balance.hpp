@@ -10,7 +10,7 @@
 // **Ranges that cross** (a generator that yields inside its range, coroutines of one thread). The
 // pop of one closes the other: `step > load, step, load, step` for `step > load` a few times over.
 // Seen: a range holds several empty ones of its own name, and another range directly inside it lies
-// before them, and again between or behind them. What was meant cannot be told from the recording.
+// before them, and again between or behind them. A recording does not show what was meant.
 #pragma once
 
 #include "model/session.hpp"

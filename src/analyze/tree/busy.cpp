@@ -34,6 +34,9 @@ struct Piece {
   std::int64_t start, end;
   std::uint32_t context;
   Work work;
+
+  /// No sooner than the start, whatever was recorded.
+  [[nodiscard]] std::int64_t until() const { return std::max(start, end); }
 };
 
 class Timeline {
@@ -41,9 +44,9 @@ class Timeline {
   Timeline(const Session& session, const Contexts& contexts, const KernelGroups& groups)
       : session_(session), contexts_(contexts), groups_(groups) {}
 
-  [[nodiscard]] std::int64_t start_of(std::uint32_t it) const {
-    const std::uint32_t i = index_of(it);
-    switch (work_of(it)) {
+  [[nodiscard]] std::int64_t start_of(std::uint32_t item) const {
+    const std::uint32_t i = index_of(item);
+    switch (work_of(item)) {
       case Work::kKernel: return session_.kernels[i].start_ns;
       case Work::kCopy: return session_.copies[i].start_ns;
       case Work::kMemset: return session_.memsets[i].start_ns;
@@ -52,9 +55,9 @@ class Timeline {
     return 0;
   }
 
-  [[nodiscard]] Piece piece(std::uint32_t it) const {
-    const std::uint32_t i = index_of(it);
-    switch (work_of(it)) {
+  [[nodiscard]] Piece piece(std::uint32_t item) const {
+    const std::uint32_t i = index_of(item);
+    switch (work_of(item)) {
       case Work::kKernel: return of(session_.kernels[i], contexts_.of_kernel, i, Work::kKernel);
       case Work::kCopy: return of(session_.copies[i], contexts_.of_copy, i, Work::kCopy);
       case Work::kMemset: return of(session_.memsets[i], contexts_.of_memset, i, Work::kMemset);
@@ -71,63 +74,63 @@ class Timeline {
     const auto card = [&](std::uint32_t stream) -> std::size_t {
       return stream < card_of.size() ? card_of[stream] : cards;
     };
-    const auto place = [&](const auto& items, Work work, const auto& wanted) {
-      Buckets by_card = bucket_sort(items.size(), cards, [&](std::size_t i) {
-        return wanted(i) ? card(items[i].stream) : cards;
+    const auto place = [&](const auto& records, Work work, const auto& wanted) {
+      Buckets by_card = bucket_sort(records.size(), cards, [&](std::size_t i) {
+        return wanted(i) ? card(records[i].stream) : cards;
       });
       base::parallel_for(cards, threads, [&](std::size_t c) {
-        const auto own = by_card.of(c);
-        if (own.empty())
+        const auto items = by_card.of(c);
+        if (items.empty())
           return;
-        sort_nearly(own, [&](std::uint32_t a, std::uint32_t b) {
-          return items[a].start_ns != items[b].start_ns ? items[a].start_ns < items[b].start_ns
-                                                        : a < b;
+        sort_nearly(items, [&](std::uint32_t a, std::uint32_t b) {
+          const auto x = records[a].start_ns, y = records[b].start_ns;
+          return x != y ? x < y : a < b;
         });
-        for (std::uint32_t& each : own)
-          each = item(work, each);
+        for (std::uint32_t& index : items)
+          index = item(work, index);
       });
       if (cards == 1 && out[0].empty()) {
         out[0] = std::move(by_card.items);
         return;
       }
-      for (std::size_t c = 0; c < cards; ++c) {
-        const auto own = by_card.of(c);
-        if (own.empty())
-          continue;
-        const std::size_t before = out[c].size();
-        out[c].insert(out[c].end(), own.begin(), own.end());
-        // Few copies among many kernels: merged in place from the back (sort_nearly's merge needs
-        // them apart).
-        if (before > 0) {
-          std::inplace_merge(out[c].begin(),
-                             out[c].begin() + static_cast<std::ptrdiff_t>(before),
-                             out[c].end(),
-                             [&](std::uint32_t a, std::uint32_t b) {
-                               const auto x = start_of(a), y = start_of(b);
-                               return x != y ? x < y : a < b;
-                             });
-        }
-      }
+      for (std::size_t c = 0; c < cards; ++c)
+        merge(by_card.of(c), out[c]);
     };
-    const auto all = [](std::size_t) { return true; };
+    const auto any = [](std::size_t) { return true; };
     place(session_.kernels, Work::kKernel, [&](std::size_t i) {
       return groups_.of_kernel[i] != kNone;
     });
-    place(session_.copies, Work::kCopy, all);
-    place(session_.memsets, Work::kMemset, all);
-    place(session_.graph_launches, Work::kGraph, all);
+    place(session_.copies, Work::kCopy, any);
+    place(session_.memsets, Work::kMemset, any);
+    place(session_.graph_launches, Work::kGraph, any);
     return out;
   }
 
  private:
+  /// Merges `items` into `order`, both in time order. They are few copies among many kernels:
+  /// merged in place from the back (sort_nearly's merge needs them apart).
+  void merge(std::span<const std::uint32_t> items, std::vector<std::uint32_t>& order) const {
+    if (items.empty())
+      return;
+    const auto before = static_cast<std::ptrdiff_t>(order.size());
+    order.insert(order.end(), items.begin(), items.end());
+    if (before == 0)
+      return;
+    const auto is_earlier = [&](std::uint32_t a, std::uint32_t b) {
+      const auto x = start_of(a), y = start_of(b);
+      return x != y ? x < y : a < b;
+    };
+    std::inplace_merge(order.begin(), order.begin() + before, order.end(), is_earlier);
+  }
+
   template <class T>
-  [[nodiscard]] Piece of(const T& each,
+  [[nodiscard]] Piece of(const T& record,
                          const std::vector<std::uint32_t>& of_item,
                          std::size_t i,
                          Work work) const {
-    return {each.start_ns,
-            each.end_ns,
-            context_of(session_, contexts_, of_item, i, each.launch, each.stream),
+    return {record.start_ns,
+            record.end_ns,
+            context_of(session_, contexts_, of_item, i, record.launch, record.stream),
             work};
   }
 
@@ -165,9 +168,9 @@ void measure_regions(const Timeline& timeline,
                      const std::vector<std::uint32_t>& order,
                      std::vector<RegionBusy>& out) {
   std::vector<RegionState> states(sets.regions);
-  for (const std::uint32_t it : order) {
-    const Piece piece = timeline.piece(it);
-    const std::int64_t end = std::max(piece.start, piece.end);
+  for (const std::uint32_t item : order) {
+    const Piece piece = timeline.piece(item);
+    const std::int64_t end = piece.until();
     for (const SetEntry& entry : sets.of(sets.of_context[piece.context])) {
       RegionState& state = states[entry.region];
       if (state.all_end != kNever && piece.start > state.all_end)
@@ -203,9 +206,10 @@ std::vector<std::vector<std::size_t>> card_groups(const Session& session,
   };
   std::map<std::uint32_t, std::size_t> card_of_process;
   for (std::size_t s = 0; s < session.streams.size(); ++s) {
-    const auto [at, added] = card_of_process.emplace(session.streams[s].process, card_of[s]);
+    const auto [first_card, added] =
+        card_of_process.emplace(session.streams[s].process, card_of[s]);
     if (!added)
-      leader[find(card_of[s])] = find(at->second);
+      leader[find(card_of[s])] = find(first_card->second);
   }
   std::map<std::size_t, std::vector<std::size_t>> groups;
   for (std::size_t c = 0; c < cards; ++c)
@@ -216,25 +220,83 @@ std::vector<std::vector<std::size_t>> card_groups(const Session& session,
   return out;
 }
 
+/// The busy time of occurrences and the gaps of cells.
+class OccurrenceBusy {
+ public:
+  OccurrenceBusy(const Timeline& timeline, const Tree& tree, const Contexts& contexts, Busy& out)
+      : timeline_(timeline), tree_(tree), contexts_(contexts), out_(out) {
+    out.occurrence_busy.assign(tree.cell.size(), 0);
+    out.occurrence_kernel.assign(tree.cell.size(), 0);
+    out.cell_gaps.assign(tree.cells.size(), 0);
+    until_.assign(tree.cell.size(), kNever);
+  }
+
+  /// Adds the work of a card. Cards that share no process may be added at the same time.
+  void add(const std::vector<std::uint32_t>& order) {
+    for (const std::uint32_t item : order) {
+      const Piece piece = timeline_.piece(item);
+      if (piece.context == 0)
+        continue;
+      const std::int64_t end = piece.until();
+      std::uint64_t kernel_ns = 0;
+      if (piece.work == Work::kKernel)
+        kernel_ns = static_cast<std::uint64_t>(length_ns(piece.start, end));
+      for_each_around(piece.context, [&](std::uint32_t o) {
+        std::int64_t& until = until_[o];
+        if (until != kNever && piece.start > until)
+          out_.cell_gaps[tree_.cell[o]] +=
+              static_cast<std::uint64_t>(length_ns(until, piece.start));
+        out_.occurrence_busy[o] += grow(until, piece.start, end);
+        out_.occurrence_kernel[o] += kernel_ns;
+      });
+    }
+  }
+
+  /// Makes the occurrences of the work of a card ready for that of another one.
+  void forget(const std::vector<std::uint32_t>& order) {
+    for (const std::uint32_t item : order)
+      for_each_around(timeline_.piece(item).context, [&](std::uint32_t o) { until_[o] = kNever; });
+  }
+
+ private:
+  /// action(occurrence), of all that contain a launch.
+  template <class Action>
+  void for_each_around(std::uint32_t context, Action action) const {
+    for (const std::uint32_t entry : contexts_.of(context)) {
+      for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree_.parent[o])
+        action(o);
+    }
+  }
+
+  const Timeline& timeline_;
+  const Tree& tree_;
+  const Contexts& contexts_;
+  Busy& out_;
+  std::vector<std::int64_t> until_;  ///< end of the union so far, by occurrence
+};
+
+/// What identifies the card behind a stream, and the kind of number that this is.
+std::pair<int, std::uint64_t> card_key(const Session& session, const model::Stream& stream) {
+  if (stream.device >= session.devices.size())
+    return {3, stream.process};  // a stream of no known device: its process's own
+  const model::Device& device = session.devices[stream.device];
+  if (device.uuid)
+    return {0, device.uuid};
+  if (device.pci_bus)
+    return {1, device.pci_bus};
+  return {2, std::uint64_t{stream.process} << 32 | device.ordinal};
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> cards_of_streams(const Session& session, std::size_t& cards) {
-  std::map<std::pair<int, std::uint64_t>, std::uint32_t> known;
+  std::map<std::pair<int, std::uint64_t>, std::uint32_t> numbers;
   std::vector<std::uint32_t> card_of(session.streams.size());
   for (std::size_t s = 0; s < session.streams.size(); ++s) {
-    const model::Stream& stream = session.streams[s];
-    std::pair<int, std::uint64_t> key{
-        3, stream.process};  // a stream of no known device: its process's own
-    if (stream.device < session.devices.size()) {
-      const model::Device& device = session.devices[stream.device];
-      key = device.uuid      ? std::pair<int, std::uint64_t>{0, device.uuid}
-            : device.pci_bus ? std::pair<int, std::uint64_t>{1, device.pci_bus}
-                             : std::pair<int, std::uint64_t>{
-                                   2, std::uint64_t{stream.process} << 32 | device.ordinal};
-    }
-    card_of[s] = known.emplace(key, static_cast<std::uint32_t>(known.size())).first->second;
+    const auto next_number = static_cast<std::uint32_t>(numbers.size());
+    card_of[s] = numbers.emplace(card_key(session, session.streams[s]), next_number).first->second;
   }
-  cards = known.size();
+  cards = numbers.size();
   return card_of;
 }
 
@@ -252,40 +314,12 @@ Busy measure_busy(const Session& session,
   const auto orders = timeline.orders(cards, card_of, small ? 1 : threads);
   const auto sharing = card_groups(session, cards, card_of);
 
-  out.occurrence_busy.assign(tree.cell.size(), 0);
-  out.occurrence_kernel.assign(tree.cell.size(), 0);
-  out.cell_gaps.assign(tree.cells.size(), 0);
-  std::vector<std::int64_t> occurrence_end(tree.cell.size(), kNever);
-  const auto measure_occurrences = [&](const std::vector<std::size_t>& group) {
-    for (std::size_t g = 0; g < group.size(); ++g) {
-      const auto& order = orders[group[g]];
-      if (g > 0) {  // forget the ends that the card before left behind
-        for (const std::uint32_t it : orders[group[g - 1]]) {
-          for (const std::uint32_t entry : contexts.of(timeline.piece(it).context)) {
-            for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree.parent[o])
-              occurrence_end[o] = kNever;
-          }
-        }
-      }
-      for (const std::uint32_t it : order) {
-        const Piece piece = timeline.piece(it);
-        if (piece.context == 0)
-          continue;
-        const std::int64_t end = std::max(piece.start, piece.end);
-        const std::uint64_t kernel_ns =
-            piece.work == Work::kKernel ? static_cast<std::uint64_t>(length_ns(piece.start, end))
-                                        : 0;
-        for (const std::uint32_t entry : contexts.of(piece.context)) {
-          for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree.parent[o]) {
-            std::int64_t& until = occurrence_end[o];
-            if (until != kNever && piece.start > until)
-              out.cell_gaps[tree.cell[o]] +=
-                  static_cast<std::uint64_t>(length_ns(until, piece.start));
-            out.occurrence_busy[o] += grow(until, piece.start, end);
-            out.occurrence_kernel[o] += kernel_ns;
-          }
-        }
-      }
+  OccurrenceBusy occurrences(timeline, tree, contexts, out);
+  const auto measure_occurrences = [&](const std::vector<std::size_t>& sharing_cards) {
+    for (std::size_t i = 0; i < sharing_cards.size(); ++i) {
+      if (i > 0)
+        occurrences.forget(orders[sharing_cards[i - 1]]);
+      occurrences.add(orders[sharing_cards[i]]);
     }
   };
 

@@ -45,7 +45,7 @@ void settle_kinds(model::RangeSelection& ranges,
                   const model::Session& session,
                   std::vector<std::string>& notes) {
   const Tree tree = linked_tree(session);
-  const auto seen = [&](const model::RangeExpression& form) {
+  const auto names_a_range = [&](const model::RangeExpression& form) {
     for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
       if (form.names_region(
               domain_of(tree, session, node), path_of(tree, session, node), tree.nodes[node].kind))
@@ -57,12 +57,14 @@ void settle_kinds(model::RangeSelection& ranges,
     for (model::RangeTerm& term : *terms) {
       if (term.kind_said())
         continue;
-      const bool stack = seen(term.forms[0]), spans = seen(term.forms[1]);
-      if (stack != spans) {
-        term.forms.erase(stack ? term.forms.begin() + 1 : term.forms.begin());
-        notes.push_back("'" + term.written + "' was seen as " + (stack ? "push/pop" : "start/end") +
-                        " range: --nvtx-include " + base::shell_quote(term.forms.front().text()));
-      } else if (!stack) {
+      const bool is_push_pop = names_a_range(term.forms[0]);
+      const bool is_start_end = names_a_range(term.forms[1]);
+      if (is_push_pop != is_start_end) {
+        term.forms.erase(term.forms.begin() + (is_push_pop ? 1 : 0));
+        const std::string kind = is_push_pop ? "push/pop" : "start/end";
+        notes.push_back("'" + term.written + "' was seen as " + kind + " range: --nvtx-include " +
+                        base::shell_quote(term.forms.front().text()));
+      } else if (!is_push_pop) {
         notes.push_back("no range was seen that '" + term.written + "' names");
       }
     }
@@ -88,17 +90,12 @@ std::vector<model::RangeTerm> unmeasured(const model::Session& session,
                                          const model::RangeSelection& ranges) {
   std::vector<model::RangeTerm> out;
   for (const model::RangeTerm& term : ranges.include) {
-    const bool found = std::any_of(session.measurements.begin(),
-                                   session.measurements.end(),
-                                   [&](const model::Measurement& result) {
-                                     const model::RangeState state = state_in(session, result);
-                                     return std::any_of(term.forms.begin(),
-                                                        term.forms.end(),
-                                                        [&](const model::RangeExpression& form) {
-                                                          return form.matches(state);
-                                                        });
-                                   });
-    if (!found)
+    const auto is_of_term = [&](const model::Measurement& result) {
+      const model::RangeState state = state_in(session, result);
+      const auto matches = [&](const model::RangeExpression& form) { return form.matches(state); };
+      return std::ranges::any_of(term.forms, matches);
+    };
+    if (std::ranges::none_of(session.measurements, is_of_term))
       out.push_back(term);
   }
   return out;
@@ -108,12 +105,11 @@ std::vector<std::string> unmatched(const model::Report& report,
                                    const model::RangeSelection& ranges) {
   std::vector<std::string> out;
   for (const model::RangeTerm& term : ranges.include) {
-    const bool found =
-        std::any_of(report.regions.begin(), report.regions.end(), [&](const model::Region& region) {
-          const std::vector<std::string_view> path(region.path.begin(), region.path.end());
-          return region.occurrences > 0 && term.names_region(region.domain, path, region.kind);
-        });
-    if (!found)
+    const auto is_of_term = [&](const model::Region& region) {
+      const std::vector<std::string_view> path(region.path.begin(), region.path.end());
+      return region.occurrences > 0 && term.names_region(region.domain, path, region.kind);
+    };
+    if (std::ranges::none_of(report.regions, is_of_term))
       out.push_back(term.written);
   }
   return out;
@@ -131,9 +127,9 @@ base::Result<std::vector<ChosenKernel>> top_kernels(const model::Session& sessio
     return tl::make_unexpected(report.error());
   std::map<std::string, ChosenKernel> by_name;
   const auto add = [&](const model::KernelRow& row) {
+    const bool has_short_name = !row.short_name.empty();
     ChosenKernel& kernel =
-        by_name[row.short_name.empty() ? std::string(model::short_kernel_name(row.name))
-                                       : row.short_name];
+        by_name[has_short_name ? row.short_name : std::string(model::short_kernel_name(row.name))];
     kernel.total_ns += row.total_ns;
     kernel.calls += row.calls;
   };

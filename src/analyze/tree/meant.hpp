@@ -1,4 +1,4 @@
-// What a recorded session knows of the ranges and kernels that are meant, before or beside a
+// What a recorded session knows of the ranges and kernels that options name, without a full
 // report: which kind the ranges are, whether nsys could gate on them, what was measured, and which
 // kernels take most of their time.
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace rangescope::analyze {
 
-/// Where a term does not say push/pop or start/end, keeps the form that the session has such a
-/// range of; both where it has neither or both. Notes say which.
+/// Where a term does not say push/pop or start/end, keeps the form that a range of the session
+/// has; both where ranges have neither or both. Notes say which.
 void settle_kinds(model::RangeSelection& ranges,
                   const model::Session& session,
                   std::vector<std::string>& notes);
@@ -25,11 +25,11 @@ void settle_kinds(model::RangeSelection& ranges,
 [[nodiscard]] std::optional<bool> is_registered(const model::Session& session,
                                                 const model::RangeTerm& term);
 
-/// Those of the included terms that no measurement of the session is of.
+/// The included terms without a measurement in the session.
 [[nodiscard]] std::vector<model::RangeTerm> unmeasured(const model::Session& session,
                                                        const model::RangeSelection& ranges);
 
-/// What was written and no region of the report is of.
+/// The included terms, as written, without a region in the report.
 [[nodiscard]] std::vector<std::string> unmatched(const model::Report& report,
                                                  const model::RangeSelection& ranges);
 
