@@ -30,8 +30,8 @@ struct WorkKind {
 struct SampledWork {
   std::vector<SampledPiece> pieces;  ///< by start
   std::vector<WorkKind> kinds;       ///< at most `most_kinds`; the rest share the last one
-  std::vector<std::pair<std::int64_t, std::int64_t>>
-      kernels;  ///< when kernels ran: copies leave the SMs idle
+  /// When kernels ran: copies leave the SMs idle.
+  std::vector<std::pair<std::int64_t, std::int64_t>> kernels;
 };
 
 [[nodiscard]] SampledWork work_of_card(const model::Session& session,
