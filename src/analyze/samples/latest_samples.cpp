@@ -17,7 +17,7 @@ std::optional<double> latest(const model::SampleStream& stream,
     if (metric.name != name || metric.values.size() != stream.end_ns.size() ||
         metric.values.empty())
       continue;
-    const bool amount = metric.kind == model::SampleKind::kAmount;
+    const bool is_amount = metric.kind == model::SampleKind::kAmount;
     double sum = 0, covered_ns = 0;
     for (std::size_t i = metric.values.size();
          i-- > 0 && stream.end_ns.back() - stream.end_ns[i] < ns;) {
@@ -25,7 +25,7 @@ std::optional<double> latest(const model::SampleStream& stream,
       const auto length = static_cast<double>(stream.end_ns[i] - stream.start_ns[i]);
       if (std::isnan(value) || length <= 0)
         continue;
-      sum += amount ? value * 1e9 : value * length;
+      sum += is_amount ? value * 1e9 : value * length;
       covered_ns += length;
     }
     if (covered_ns > 0)
@@ -34,29 +34,33 @@ std::optional<double> latest(const model::SampleStream& stream,
   return std::nullopt;
 }
 
+std::string gpu_of(const model::Session& session, const model::SampleStream& stream) {
+  if (stream.device < session.devices.size())
+    return "GPU " + std::to_string(session.devices[stream.device].ordinal);
+  return base::printable(stream.name.empty() ? stream.uuid : stream.name);
+}
+
 }  // namespace
 
 std::vector<LatestSamples> latest_samples(const model::Session& session, std::int64_t ns) {
-  std::map<std::string, LatestSamples> gpus;
+  std::map<std::string, LatestSamples> samples_of;
   for (const model::SampleStream& stream : session.samples) {
-    const std::string gpu = stream.device < session.devices.size()
-                                ? "GPU " + std::to_string(session.devices[stream.device].ordinal)
-                                : base::printable(stream.name.empty() ? stream.uuid : stream.name);
-    LatestSamples& one = gpus[gpu];
-    one.gpu = gpu;
+    const std::string gpu = gpu_of(session, stream);
+    LatestSamples& samples = samples_of[gpu];
+    samples.gpu = gpu;
     if (const auto value = latest(stream, "dram_throughput", ns))
-      one.dram = value;
+      samples.dram = value;
     if (const auto value = latest(stream, "sm_active", ns))
-      one.sm = value;
+      samples.sm = value;
     if (const auto value = latest(stream, "tensor_active", ns))
-      one.tensor = value;
+      samples.tensor = value;
     if (const auto value = latest(stream, "energy", ns))
-      one.watts = value;
+      samples.watts = value;
   }
   std::vector<LatestSamples> out;
-  for (auto& [gpu, one] : gpus)
-    if (one.dram || one.sm || one.tensor || one.watts)
-      out.push_back(std::move(one));
+  for (auto& [gpu, samples] : samples_of)
+    if (samples.dram || samples.sm || samples.tensor || samples.watts)
+      out.push_back(std::move(samples));
   return out;
 }
 

@@ -14,9 +14,43 @@ using model::SampledMetric;
 using model::SampleKind;
 using model::SampleStream;
 
-constexpr double kDarkShare = 0.5;  // an interval of more than +- 50 % tells nothing
-constexpr double kWide = 1.96;      // 95 % of a normal distribution
-constexpr double kWhole = 1.05;     // a share above it is no error of sampling
+constexpr double kDarkShare = 0.5;    // an interval of more than +- 50 % says nothing
+constexpr double kSurePoints = 0.02;  // an interval of a share that is good enough in any case
+constexpr double kWide = 1.96;        // 95 % of a normal distribution
+constexpr double kWhole = 1.05;       // a share above it is no error of sampling
+
+/// Why too little was sampled for a value; "" where it is enough.
+std::string too_little_sampled(const SampledRow& row, std::string_view of) {
+  if (row.sampled_ns < kLeastSamples * row.interval_ns)
+    return fmt::format("too short to sample: {} in {}, sampled every {}",
+                       base::format_ns(row.sampled_ns),
+                       of,
+                       base::format_ns(row.interval_ns));
+  const double covered = row.total_ns > 0 ? row.sampled_ns / row.total_ns : 0;
+  if (covered < 0.5)
+    return fmt::format("only {:.0f} % of its {} was sampled", covered * 100, of);
+  return "";
+}
+
+std::string wide_interval(const model::Metric& metric) {
+  return fmt::format(
+      "samples bound it only to {:.3g} to {:.3g} {}", metric.min, metric.max, metric.unit);
+}
+
+/// Bounds a share by 1; absent where it is clearly above.
+void bound_share(model::Metric& metric) {
+  if (metric.value > kWhole) {
+    metric.absent = wide_interval(metric);
+    if (metric.min > 1)
+      metric.absent =
+          fmt::format("counted for {:.0f} % of its time, including time without its own work",
+                      metric.value * 100);
+    metric.value = 0;
+    return;
+  }
+  for (double* bounded : {&metric.value, &metric.min, &metric.max})
+    *bounded = std::min(*bounded, 1.0);
+}
 
 }  // namespace
 
@@ -40,26 +74,18 @@ model::Metric sampled_metric(const SampledRow& row,
   out.unit = row.unit;
   out.source = "sampled";
   out.rounds = std::llround(row.sampled_ns / row.interval_ns);
-  if (row.sampled_ns < kLeastSamples * row.interval_ns) {
-    out.absent = fmt::format("too short to sample: {} in {}, sampled every {}",
-                             base::format_ns(row.sampled_ns),
-                             of,
-                             base::format_ns(row.interval_ns));
+  out.absent = too_little_sampled(row, of);
+  if (!out.absent.empty())
     return out;
-  }
-  const double covered = row.total_ns > 0 ? row.sampled_ns / row.total_ns : 0;
-  if (covered < 0.5) {
-    out.absent = fmt::format("only {:.0f} % of its {} was sampled", covered * 100, of);
-    return out;
-  }
-  if (row.kind == SampleKind::kMax || row.kind == SampleKind::kMean) {
-    out.value = row.kind == SampleKind::kMax ? row.part.largest
-                                             : row.part.amount / std::max(row.part.weight, 1.0);
+  if (!adds(row.kind)) {
+    const bool is_largest = row.kind == SampleKind::kMax;
+    out.value = is_largest ? row.part.largest : row.part.amount / std::max(row.part.weight, 1.0);
     out.min = out.max = out.value;
     return out;
   }
-  const double divisor =
-      row.kind == SampleKind::kAmount ? std::max(per, 1.0) * covered : busy_ns * covered;
+  const double covered = row.sampled_ns / row.total_ns;
+  const double unit = row.kind == SampleKind::kAmount ? std::max(per, 1.0) : busy_ns;
+  const double divisor = unit * covered;
   if (divisor <= 0) {
     out.absent = "its GPU time is not known";
     return out;
@@ -69,24 +95,12 @@ model::Metric sampled_metric(const SampledRow& row,
   out.min = std::max(out.value - wide, 0.0);
   out.max = out.value + wide;
   if (row.kind == SampleKind::kShare) {
-    if (out.value > kWhole) {
-      out.absent =
-          out.min > 1
-              ? fmt::format("counted for {:.0f} % of its time, including time without its own work",
-                            out.value * 100)
-              : fmt::format(
-                    "samples bound it only to {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
-      out.value = 0;
+    bound_share(out);
+    if (!out.absent.empty() || wide < kSurePoints)
       return out;
-    }
-    for (double* bounded : {&out.value, &out.min, &out.max})
-      *bounded = std::min(*bounded, 1.0);
   }
-  const bool small =
-      row.kind == SampleKind::kShare && wide < 0.02;  // two points of a share are no riddle
-  if (wide > kDarkShare * out.value && !small) {
-    out.absent =
-        fmt::format("samples bound it only to {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
+  if (wide > kDarkShare * out.value) {
+    out.absent = wide_interval(out);
     out.value = 0;
   }
   return out;

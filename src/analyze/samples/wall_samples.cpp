@@ -17,9 +17,9 @@ constexpr double kCounterError = 0.005;
 using Span = Spans::value_type;
 
 /// One stream on the session's clock, with sums from its begin.
-class Summed {
+class SummedStream {
  public:
-  explicit Summed(const SampleStream& stream)
+  explicit SummedStream(const SampleStream& stream)
       : stream_(stream), sums_(stream.metrics.size()), known_ns_(sums_) {
     const std::int64_t offset = stream.other_clock ? stream.offset_ns : 0;
     for (std::size_t s = 0; s < stream.start_ns.size(); ++s) {
@@ -38,28 +38,28 @@ class Summed {
 
   /// Adds the values of metric `m` in `span`.
   void add(std::size_t m, Span span, SampledRow& row) const {
-    const std::int64_t from = span.first, to = span.second;
-    row.total_ns += static_cast<double>(length_ns(from, to));
+    const std::int64_t start = span.first, end = span.second;
+    row.total_ns += static_cast<double>(length_ns(start, end));
     const auto first =
-        static_cast<std::size_t>(std::upper_bound(end_.begin(), end_.end(), from) - end_.begin());
-    const auto last = static_cast<std::size_t>(std::lower_bound(start_.begin(), start_.end(), to) -
+        static_cast<std::size_t>(std::upper_bound(end_.begin(), end_.end(), start) - end_.begin());
+    const auto last = static_cast<std::size_t>(std::lower_bound(start_.begin(), start_.end(), end) -
                                                start_.begin());
     if (first >= last)
       return;
     SamplePart part;
     double sampled = 0;
-    const auto cut = [&](std::size_t s) {
+    const auto add_partly = [&](std::size_t s) {
       if (!known(m, s))
         return;
-      const double inside =
-          static_cast<double>(std::min(to, end_[s]) - std::max(from, start_[s])) / length(s);
+      const std::int64_t inside_ns = std::min(end, end_[s]) - std::max(start, start_[s]);
+      const double inside = static_cast<double>(inside_ns) / length(s);
       part.amount += inside * amount(m, s);
       part.variance += amount(m, s) * amount(m, s) * inside * (1 - inside);
       sampled += inside * length(s);
     };
-    cut(first);
+    add_partly(first);
     if (last - first > 1) {
-      cut(last - 1);
+      add_partly(last - 1);
       part.amount += sums_[m][last - 1] - sums_[m][first + 1];
       sampled += known_ns_[m][last - 1] - known_ns_[m][first + 1];
     }
@@ -79,9 +79,9 @@ class Summed {
   [[nodiscard]] bool active_in(const Spans& spans) const {
     const std::size_t column = activity_column(stream_);
     std::size_t s = 0;
-    for (const auto& [from, to] : spans)
-      for (; column < sums_.size() && s < start_.size() && start_[s] < to; ++s)
-        if (end_[s] > from && value(column, s) > kOtherActive)
+    for (const auto& [start, end] : spans)
+      for (; column < sums_.size() && s < start_.size() && start_[s] < end; ++s)
+        if (end_[s] > start && value(column, s) > kOtherActive)
           return true;
     return false;
   }
@@ -122,6 +122,100 @@ Spans open_time(const model::Session& session, const Tree& tree) {
   return spans;
 }
 
+/// By region and metric.
+using RowsOfRegion = std::vector<std::map<std::string, SampledRow>>;
+
+/// Adds the samples of streams to the rows of regions, and to the report's row of each stream.
+class WallSampling {
+ public:
+  WallSampling(const Regions& regions, const Spans& open, RowsOfRegion& rows)
+      : regions_(regions), open_(open), rows_(rows) {}
+
+  void add(const SampleStream& stream, const SummedStream& summed, model::SampledDevice& device) {
+    device.offset_ns = stream.other_clock ? stream.offset_ns : 0;
+    device.clock = "the session's own";
+    if (stream.other_clock)
+      device.clock = "the machine's clocks: no kernel was recorded to compare activity with";
+    for (std::size_t m = 0; m < stream.metrics.size(); ++m) {
+      if (m == activity_column(stream))
+        device.busy_ns = summed.total(m);
+      if (adds(stream.metrics[m].kind))
+        device.sums.push_back(sum_of(stream.metrics[m], summed, m));
+      for (std::size_t r = 0; r < rows_.size(); ++r)
+        add_to_region(stream, summed, m, r);
+    }
+  }
+
+ private:
+  [[nodiscard]] model::SampledSum sum_of(const model::SampledMetric& metric,
+                                         const SummedStream& summed,
+                                         std::size_t m) const {
+    SampledRow inside;
+    for (const Span& span : open_)
+      summed.add(m, span, inside);
+    return {metric.name,
+            metric.unit,
+            metric.kind == SampleKind::kShare,
+            summed.total(m),
+            inside.part.amount,
+            summed.total(m) - inside.part.amount,
+            0};
+  }
+
+  void add_to_region(const SampleStream& stream,
+                     const SummedStream& summed,
+                     std::size_t m,
+                     std::size_t r) {
+    const model::SampledMetric& metric = stream.metrics[m];
+    SampledRow& row = rows_[r][metric.name];
+    row.kind = metric.kind;
+    row.unit = metric.unit;
+    row.interval_ns = static_cast<double>(std::max<std::int64_t>(stream.interval_ns, 1));
+    regions_.for_each_closed(r, [&](std::uint32_t, const model::Range& range) {
+      summed.add(m, {range.start_ns, range.end_ns}, row);
+    });
+  }
+
+  const Regions& regions_;
+  const Spans& open_;  ///< when a range of any thread was open
+  RowsOfRegion& rows_;
+};
+
+/// By stream: does it sample a device that was active in these spans? All do where none was active.
+/// NVML knows no activity: its device is the one of the counters.
+std::vector<char> streams_of_use(const std::vector<SampleStream>& samples,
+                                 const std::vector<SummedStream>& streams,
+                                 const Spans& open) {
+  std::vector<char> is_active;
+  for (const SummedStream& stream : streams)
+    is_active.push_back(stream.active_in(open) ? 1 : 0);
+  if (std::ranges::find(is_active, 1) == is_active.end())
+    return std::vector<char>(streams.size(), 1);
+  std::vector<char> is_of_use = is_active;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    for (std::size_t other = 0; other < samples.size(); ++other) {
+      const bool is_same = !samples[i].uuid.empty() && samples[other].uuid == samples[i].uuid;
+      if (is_same && is_active[other] != 0)
+        is_of_use[i] = 1;
+    }
+  }
+  return is_of_use;
+}
+
+/// The metrics of a region that were not measured otherwise.
+void add_wall_metrics(const std::map<std::string, SampledRow>& rows, model::Region& region) {
+  if (region.occurrences == 0)
+    return;
+  for (const auto& [name, row] : rows) {
+    if (region.metrics.contains(name))
+      continue;
+    model::Metric metric =
+        sampled_metric(row, static_cast<double>(region.occurrences), row.total_ns, "wall time");
+    metric.source = "sampled over wall time";
+    region.metrics.emplace(name, std::move(metric));
+  }
+}
+
 }  // namespace
 
 bool is_light(const model::Session& session) {
@@ -133,76 +227,30 @@ bool is_light(const model::Session& session) {
 
 void add_wall_samples(const Regions& regions, model::Report& report) {
   const model::Session& session = regions.session;
-  const std::size_t count = regions.keys.size();
   const Spans open = open_time(session, regions.tree);
-  std::vector<Summed> streams;
-  std::vector<char> used;
-  for (const SampleStream& stream : session.samples) {
-    streams.emplace_back(stream);
-    used.push_back(streams.back().active_in(open) ? 1 : 0);
-  }
-  const bool any = std::find(used.begin(), used.end(), 1) != used.end();
-  std::vector<std::map<std::string, SampledRow>> rows(count);
+  const std::vector<SummedStream> streams(session.samples.begin(), session.samples.end());
+  const std::vector<char> is_of_use = streams_of_use(session.samples, streams, open);
+  RowsOfRegion rows(regions.keys.size());
+  WallSampling sampling(regions, open, rows);
   for (std::size_t i = 0; i < streams.size(); ++i) {
     const SampleStream& stream = session.samples[i];
-    // NVML knows no activity: its device is the one of the counters.
-    const bool ours =
-        !any || used[i] != 0 ||
-        std::any_of(streams.begin(), streams.end(), [&](const Summed& other) {
-          const auto at = static_cast<std::size_t>(&other - streams.data());
-          return used[at] != 0 && !stream.uuid.empty() && session.samples[at].uuid == stream.uuid;
-        });
-    if (!ours || stream.start_ns.empty())
+    if (is_of_use[i] == 0 || stream.start_ns.empty())
       continue;
     model::SampledDevice device = describe_stream(stream, report);
     device.stream = static_cast<std::uint32_t>(i);
-    device.offset_ns = stream.other_clock ? stream.offset_ns : 0;
-    device.clock = stream.other_clock
-                       ? "the machine's clocks: no kernel was recorded to compare activity with"
-                       : "the session's own";
-    for (std::size_t m = 0; m < stream.metrics.size(); ++m) {
-      const model::SampledMetric& metric = stream.metrics[m];
-      SampledRow inside;
-      for (const Span& span : open)
-        streams[i].add(m, span, inside);
-      device.busy_ns = m == activity_column(stream) ? streams[i].total(m) : device.busy_ns;
-      if (adds(metric.kind))
-        device.sums.push_back({metric.name,
-                               metric.unit,
-                               metric.kind == SampleKind::kShare,
-                               streams[i].total(m),
-                               inside.part.amount,
-                               streams[i].total(m) - inside.part.amount,
-                               0});
-      for (std::size_t r = 0; r < count; ++r) {
-        SampledRow& row = rows[r][metric.name];
-        row.kind = metric.kind;
-        row.unit = metric.unit;
-        row.interval_ns = static_cast<double>(std::max<std::int64_t>(stream.interval_ns, 1));
-        regions.for_each_closed(r, [&](std::uint32_t, const model::Range& range) {
-          streams[i].add(m, {range.start_ns, range.end_ns}, row);
-        });
-      }
-    }
+    sampling.add(stream, streams[i], device);
     report.sampled.push_back(std::move(device));
   }
-  for (std::size_t r = 0; r < count; ++r) {
-    model::Region& region = report.regions[r];
-    for (const auto& [name, row] : rows[r]) {
-      if (region.occurrences == 0 || region.metrics.contains(name))
-        continue;
-      model::Metric metric =
-          sampled_metric(row, static_cast<double>(region.occurrences), row.total_ns, "wall time");
-      metric.source = "sampled over wall time";
-      region.metrics.emplace(name, std::move(metric));
-    }
-  }
-  report.notes.push_back(
-      report.sampled.empty()
-          ? "--light: kernels, copies and CUDA calls were not recorded, and no GPU was sampled"
-          : "--light: kernels, copies and CUDA calls were not recorded; GPU values of a range are "
-            "what the whole device "
-            "did while it was open, other processes' work included");
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    add_wall_metrics(rows[r], report.regions[r]);
+  std::string note = "--light: kernels, copies and CUDA calls were not recorded";
+  if (report.sampled.empty())
+    note += ", and no GPU was sampled";
+  else
+    note +=
+        "; GPU values of a range are what the whole device did while it was open, other "
+        "processes' work included";
+  report.notes.push_back(std::move(note));
 }
 
 }  // namespace rangescope::analyze
