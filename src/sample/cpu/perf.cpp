@@ -66,8 +66,8 @@ int open_event(perf_event_attr& attributes, int cpu, pid_t tid = 0) {
 rlimit raise_file_limit() {
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
-  const rlimit most{before.rlim_max, before.rlim_max};
-  ::setrlimit(RLIMIT_NOFILE, &most);
+  const rlimit raised{before.rlim_max, before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &raised);
   return before;
 }
 
@@ -93,76 +93,98 @@ CounterReading reading_of(int fd) {
   return reading;
 }
 
-template <class T>
-T take(const std::byte*& at, const std::byte* end) {
-  T value{};
-  if (static_cast<std::size_t>(end - at) < sizeof value) {
-    at = end;
+/// The fields of a record, read one after the other; zeros behind its end.
+class Fields {
+ public:
+  explicit Fields(const perf_event_header& header)
+      : next_(reinterpret_cast<const std::byte*>(&header) + sizeof header),
+        end_(reinterpret_cast<const std::byte*>(&header) + header.size) {}
+
+  template <class T>
+  T take() {
+    T value{};
+    if (left() < sizeof value) {
+      next_ = end_;
+      return value;
+    }
+    std::memcpy(&value, next_, sizeof value);
+    next_ += sizeof value;
     return value;
   }
-  std::memcpy(&value, at, sizeof value);
-  at += sizeof value;
-  return value;
-}
+  std::span<const std::byte> take_bytes(std::uint64_t wanted) {
+    const std::span<const std::byte> bytes(next_, std::min<std::uint64_t>(wanted, left()));
+    next_ += bytes.size();
+    return bytes;
+  }
+  /// Up to the first zero, or the record's end.
+  [[nodiscard]] std::string_view text() const {
+    const auto* text = reinterpret_cast<const char*>(next_);
+    return {text, ::strnlen(text, left())};
+  }
+  [[nodiscard]] std::size_t left() const { return static_cast<std::size_t>(end_ - next_); }
 
-std::string_view text_at(const std::byte* at, const std::byte* end) {
-  const auto* text = reinterpret_cast<const char*>(at);
-  return {text, ::strnlen(text, static_cast<std::size_t>(end - at))};
-}
-
-struct Record {
-  const perf_event_header* header;
-  std::int64_t at_ns;
-  std::uint32_t ring;
-  std::uint64_t behind;  ///< where the ring goes on
-  bool stayed = false;   ///< as of a Sample
-  std::int64_t preempted_ns = -1;
+ private:
+  const std::byte* next_;
+  const std::byte* end_;
 };
 
 std::int64_t time_of(const perf_event_header& header) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&header);
-  std::int64_t at = 0;
+  std::int64_t time_ns = 0;
   // A sample: header, event, pid, tid, time. Others: ..., pid, tid, time, event.
-  const std::size_t place =
+  const std::size_t offset =
       header.type == PERF_RECORD_SAMPLE ? sizeof header + 16 : header.size - 16u;
   if (header.size >= sizeof header + kTrailer)
-    std::memcpy(&at, bytes + place, sizeof at);
-  return at;
+    std::memcpy(&time_ns, bytes + offset, sizeof time_ns);
+  return time_ns;
 }
 
 std::uint64_t event_of(const perf_event_header& header) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&header);
   std::uint64_t id = 0;
-  const std::size_t place =
+  const std::size_t offset =
       header.type == PERF_RECORD_SAMPLE ? sizeof header : header.size - sizeof id;
   if (header.size >= sizeof header + kTrailer)
-    std::memcpy(&id, bytes + place, sizeof id);
+    std::memcpy(&id, bytes + offset, sizeof id);
   return id;
 }
 
-/// Of each sample, by its thread's switches behind it.
-void tell_who_stayed(std::vector<Record>& records) {
-  std::unordered_map<std::uint32_t, std::pair<bool, std::int64_t>> of_thread;
-  for (auto at_record = records.rbegin(); at_record != records.rend();
-       ++at_record) {  // clang 14 cannot reverse a view
-    Record& record = *at_record;
+/// Of a sample, or of a switch.
+std::uint32_t thread_of(const perf_event_header& header) {
+  // A sample: header, event, pid, tid. A switch: header, pid, tid.
+  const std::size_t offset = sizeof header + (header.type == PERF_RECORD_SAMPLE ? 12 : 4);
+  std::uint32_t tid = 0;
+  std::memcpy(&tid, reinterpret_cast<const std::byte*>(&header) + offset, sizeof tid);
+  return tid;
+}
+
+/// Sets `stayed` and `preempted_ns` of each sample, by the switches of its thread behind it.
+void mark_samples_that_stayed(std::vector<PerfRecord>& records) {
+  struct LaterSwitches {
+    bool only_preempted = false;  ///< there is one, by which the thread lost its core
+    std::int64_t preempted_ns = -1;
+  };
+  std::unordered_map<std::uint32_t, LaterSwitches> later_switches;
+  for (auto reversed = records.rbegin(); reversed != records.rend();
+       ++reversed) {  // clang 14 cannot reverse a view
+    PerfRecord& record = *reversed;
     const perf_event_header& header = *record.header;
-    const bool sample = header.type == PERF_RECORD_SAMPLE;
-    if (!sample && header.type != PERF_RECORD_SWITCH)
+    const bool is_sample = header.type == PERF_RECORD_SAMPLE;
+    if (!is_sample && header.type != PERF_RECORD_SWITCH)
       continue;
-    std::uint32_t tid = 0;  // behind the event's number and the process, or the process
-    std::memcpy(&tid,
-                reinterpret_cast<const std::byte*>(&header) + sizeof header + (sample ? 12 : 4),
-                sizeof tid);
-    const auto at = of_thread.find(tid);
-    if (sample) {
-      std::tie(record.stayed, record.preempted_ns) =
-          at != of_thread.end() ? at->second : std::pair(true, -1L);
+    const std::uint32_t tid = thread_of(header);
+    const auto later = later_switches.find(tid);
+    const bool is_last = later == later_switches.end();
+    if (is_sample) {
+      record.stayed = is_last || later->second.only_preempted;
+      record.preempted_ns = is_last ? -1 : later->second.preempted_ns;
       continue;
     }
     constexpr auto kPreempted = PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
-    const bool put_aside = at == of_thread.end() && (header.misc & kPreempted) == kPreempted;
-    of_thread[tid] = {put_aside, put_aside ? record.at_ns : -1};
+    if (is_last && (header.misc & kPreempted) == kPreempted)
+      later_switches[tid] = {true, record.at_ns};
+    else
+      later_switches[tid] = {};
   }
 }
 
@@ -175,6 +197,61 @@ bool of_clock(const perf_event_header& header) {
     case PERF_RECORD_EXIT: return true;
     default: return false;
   }
+}
+
+void read_registers(Fields fields, Sample& sample) {
+  if (fields.take<std::uint64_t>() != PERF_SAMPLE_REGS_ABI_64)
+    return;
+  sample.registers = true;
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    if ((register_mask() >> bit & 1) == 0)
+      continue;
+    const auto value = fields.take<std::uint64_t>();
+    for (std::size_t r = 0; r < kRegisters; ++r)
+      if (kKernelRegister[r] == bit)
+        sample.values[r] = value;
+  }
+  const std::span<const std::byte> stack = fields.take_bytes(fields.take<std::uint64_t>());
+  if (!stack.empty())
+    sample.stack = stack.first(std::min<std::size_t>(stack.size(), fields.take<std::uint64_t>()));
+}
+
+Mapped mapped_of(Fields fields) {
+  Mapped mapped;
+  mapped.pid = fields.take<std::uint32_t>();
+  fields.take<std::uint32_t>();
+  mapped.start = fields.take<std::uint64_t>();
+  mapped.length = fields.take<std::uint64_t>();
+  mapped.offset = fields.take<std::uint64_t>();
+  fields.take_bytes(24);  // device, inode, generation (or a build id)
+  mapped.executable = (fields.take<std::uint32_t>() & PROT_EXEC) != 0;
+  fields.take<std::uint32_t>();
+  mapped.path = fields.text();
+  return mapped;
+}
+
+/// Of a record that begins with a process and a thread; `fields` goes on behind them.
+Task task_of(Fields& fields) {
+  Task task;
+  task.pid = fields.take<std::uint32_t>();
+  task.tid = fields.take<std::uint32_t>();
+  return task;
+}
+
+/// Of PERF_RECORD_FORK and PERF_RECORD_EXIT.
+Task task_with_parent_of(Fields fields) {
+  Task task;
+  task.pid = fields.take<std::uint32_t>();
+  task.parent_pid = fields.take<std::uint32_t>();
+  task.tid = fields.take<std::uint32_t>();
+  task.parent_tid = fields.take<std::uint32_t>();
+  return task;
+}
+
+/// The kernel's most where a ring holds sixteen of them: calls of cuBLASLt under PyTorch take
+/// more than half of it.
+std::uint32_t stack_bytes_for(std::size_t ring_bytes, std::size_t page) {
+  return ring_bytes >= 256 * page ? 65'528 : 32 << 10;
 }
 
 int read_paranoid() {
@@ -226,10 +303,10 @@ perf_event_attr Events::clock_event() const {
                                          PERF_COUNT_SW_CPU_CLOCK,
                                          static_cast<std::uint64_t>(options_.interval_ns));
   attributes.sample_type |= PERF_SAMPLE_CALLCHAIN;
-  attributes.exclude_callchain_kernel = options_.kernel_chains ? 0 : 1;
+  attributes.exclude_callchain_kernel = !options_.kernel_chains;
   attributes.mmap = attributes.mmap2 = attributes.comm = attributes.comm_exec = attributes.task = 1;
   attributes.wakeup_events = 1;
-  attributes.exclude_kernel = kernel_ ? 0 : 1;
+  attributes.exclude_kernel = !kernel_;
   if (options_.stacks && register_mask() != 0) {
     attributes.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
     attributes.sample_regs_user = register_mask();
@@ -254,9 +331,7 @@ base::Result<Events> Events::open(const EventOptions& options) {
   while (data > 256 * page && data * static_cast<std::size_t>(cpus) > std::size_t{64} << 20)
     data /= 2;
   for (;; data = data > 128 * page ? 128 * page : data / 2) {
-    // The kernel's most where a ring holds sixteen of them: calls of cuBLASLt under PyTorch take
-    // more than half of it.
-    events.stack_bytes_ = !stacks ? 0 : data >= 256 * page ? 65'528 : 32 << 10;
+    events.stack_bytes_ = stacks ? stack_bytes_for(data, page) : 0;
     attributes.sample_stack_user = events.stack_bytes_;
     const int error = events.open_rings(attributes, cpus, page, data);
     if (error == 0)
@@ -286,7 +361,7 @@ base::Result<Events> Events::open(const EventOptions& options) {
 perf_event_attr Events::switch_event() const {
   perf_event_attr attributes = inherited(
       PERF_TYPE_SOFTWARE, kernel_ ? PERF_COUNT_SW_CONTEXT_SWITCHES : PERF_COUNT_SW_DUMMY, 1);
-  attributes.exclude_kernel = kernel_ ? 0 : 1;
+  attributes.exclude_kernel = !kernel_;
   attributes.context_switch = 1;
   if (kernel_ && register_mask() != 0) {
     attributes.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
@@ -298,7 +373,7 @@ perf_event_attr Events::switch_event() const {
 
 void Events::open_switches() {
   perf_event_attr attributes = switch_event();
-  (void)open_beside(attributes, kOfSwitches, switch_fds_);
+  (void)open_further(attributes, kOfSwitches, switch_fds_);
 }
 
 // Its records are taken every few milliseconds; the kernel wakes us only where the buffer fills.
@@ -306,7 +381,7 @@ void Events::open_quiet(perf_event_attr attributes, std::size_t ring_bytes) {
   attributes.enable_on_exec = 0;
   attributes.watermark = 1;
   attributes.wakeup_watermark = static_cast<std::uint32_t>(ring_bytes / 4);
-  (void)open_beside(attributes, kOfQuiet, quiet_fds_);
+  (void)open_further(attributes, kOfQuiet, quiet_fds_);
 }
 
 // A program that is started meanwhile has the clock that wakes us again, and the other too:
@@ -314,30 +389,31 @@ void Events::open_quiet(perf_event_attr attributes, std::size_t ring_bytes) {
 void Events::be_quiet(bool quiet) {
   if (quiet_fds_.empty() || quiet == quiet_)
     return;
-  const auto turn = [&](bool of_quiet, unsigned long how) {
-    if (of_quiet)
+  const auto control_clock = [&](bool quiet_clock, unsigned long request) {
+    if (quiet_clock)
       for (const int fd : quiet_fds_)
-        ::ioctl(fd, how, 0);
+        ::ioctl(fd, request, 0);
     else
       for (const Ring& ring : rings_)
-        ::ioctl(ring.fd, how, 0);
+        ::ioctl(ring.fd, request, 0);
   };
-  turn(quiet, PERF_EVENT_IOC_ENABLE);
+  control_clock(quiet, PERF_EVENT_IOC_ENABLE);
   quiet_ = quiet;
   turned_ns_ = now_ns();
-  turn(!quiet, PERF_EVENT_IOC_DISABLE);
+  control_clock(!quiet, PERF_EVENT_IOC_DISABLE);
 }
 
-// Each moment is told by one of the two clocks; our own threads have them too, and count from the
-// first turn on.
-bool Events::tells(const perf_event_header& header, std::int64_t at_ns) const {
+// At any time one of the two clocks is used, and the other's records are left out. Our own threads
+// have both clocks too, and count from the first change on: their records are left out as well.
+bool Events::is_wanted(const perf_event_header& header, std::int64_t at_ns) const {
   if (!of_clock(header))
     return true;
-  const auto beside = counter_of_.find(event_of(header));
-  if (beside != counter_of_.end() && beside->second != kOfQuiet)
+  const auto event = counter_of_.find(event_of(header));
+  const bool by_waking_clock = event == counter_of_.end();
+  if (!by_waking_clock && event->second != kOfQuiet)
     return true;
-  const bool by_quiet = beside != counter_of_.end();
-  if (by_quiet != (quiet_ == (at_ns >= turned_ns_)))
+  const bool quiet_then = quiet_ == (at_ns >= turned_ns_);
+  if (by_waking_clock == quiet_then)
     return false;
   std::uint32_t pids[2] = {};  // the second of FORK: the parent's
   const auto* bytes = reinterpret_cast<const std::byte*>(&header) + sizeof header;
@@ -345,13 +421,13 @@ bool Events::tells(const perf_event_header& header, std::int64_t at_ns) const {
   return pids[0] != own_pid_ && !(header.type == PERF_RECORD_FORK && pids[1] == own_pid_);
 }
 
-// Enabled once it has a buffer to write to: what the thread starts before that is told by nobody.
+// Enabled once it has a buffer to write to: what the thread starts before that is not recorded.
 base::Result<void> Events::follow(std::uint32_t tid) {
   perf_event_attr clock = clock_event(), switches = switch_event();
   for (const bool of_switches : {false, true}) {
     perf_event_attr& attributes = of_switches ? switches : clock;
     attributes.enable_on_exec = 0;
-    attributes.inherit_thread = options_.with_children ? 0 : 1;
+    attributes.inherit_thread = !options_.with_children;
     for (const Ring& ring : rings_) {
       int fd = open_event(attributes, ring.cpu, static_cast<pid_t>(tid));
       if (fd < 0 && errno == EINVAL && attributes.inherit_thread != 0) {
@@ -390,21 +466,21 @@ void Events::watch_switches(bool on) {
 // how long the program ran.
 void Events::open_counters(const std::vector<CounterEvent>& counters) {
   perf_event_attr time = inherited(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 0);
-  time.exclude_kernel = kernel_ ? 0 : 1;
+  time.exclude_kernel = !kernel_;
   if (!counters.empty())
-    (void)open_beside(time, kOfTime, time_fds_);
+    (void)open_further(time, kOfTime, time_fds_);
   for (const CounterEvent& event : counters) {
     auto& opened = counters_.emplace_back();
     perf_event_attr attributes = inherited(event.type, event.config, event.period);
-    attributes.exclude_kernel = kernel_ ? 0 : 1;
-    refused_.push_back(
-        event.in_kernel && !kernel_
-            ? EACCES
-            : open_beside(attributes, static_cast<std::uint32_t>(counters_.size() - 1), opened));
+    attributes.exclude_kernel = !kernel_;
+    int error = EACCES;
+    if (!event.in_kernel || kernel_)
+      error = open_further(attributes, static_cast<std::uint32_t>(counters_.size() - 1), opened);
+    refused_.push_back(error);
   }
 }
 
-int Events::open_beside(perf_event_attr& attributes, std::uint32_t number, std::vector<int>& fds) {
+int Events::open_further(perf_event_attr& attributes, std::uint32_t number, std::vector<int>& fds) {
   int error = 0;
   for (const Ring& ring : rings_) {
     const int fd = open_event(attributes, ring.cpu);
@@ -483,68 +559,47 @@ void Events::close() {
   counters_.clear();
 }
 
-bool Events::wait(std::int64_t most_ns) const {
+bool Events::wait(std::int64_t timeout_ns) const {
   std::vector<pollfd> polled;
   for (const Ring& ring : rings_)
     polled.push_back({ring.fd, POLLIN, 0});
-  const timespec most{most_ns / 1'000'000'000, most_ns % 1'000'000'000};
-  const int ready = ::ppoll(polled.data(), polled.size(), &most, nullptr);
+  const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
+  const int ready = ::ppoll(polled.data(), polled.size(), &timeout, nullptr);
   // Where all that had the event ended, poll says so at once, again and again.
-  const bool any =
+  const bool has_samples =
       std::ranges::any_of(polled, [](const pollfd& p) { return (p.revents & POLLIN) != 0; });
-  if (ready > 0 && !any)
-    ::ppoll(nullptr, 0, &most, nullptr);
-  return any;
-}
-
-void Events::read_registers(const std::byte* at, const std::byte* end, Sample& sample) {
-  if (take<std::uint64_t>(at, end) != PERF_SAMPLE_REGS_ABI_64)
-    return;
-  sample.registers = true;
-  for (unsigned bit = 0; bit < 64; ++bit) {
-    if ((register_mask() >> bit & 1) == 0)
-      continue;
-    const auto value = take<std::uint64_t>(at, end);
-    for (std::size_t r = 0; r < kRegisters; ++r)
-      if (kKernelRegister[r] == bit)
-        sample.values[r] = value;
-  }
-  const auto size =
-      std::min<std::uint64_t>(take<std::uint64_t>(at, end), static_cast<std::uint64_t>(end - at));
-  const std::byte* stack = at;
-  at += size;
-  if (size > 0)
-    sample.stack = {stack, std::min<std::size_t>(size, take<std::uint64_t>(at, end))};
+  if (ready > 0 && !has_samples)
+    ::ppoll(nullptr, 0, &timeout, nullptr);
+  return has_samples;
 }
 
 void Events::read_sample(const perf_event_header& header,
                          bool stayed,
                          std::int64_t preempted_ns,
                          Sink& sink) {
-  const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;
-  const auto* end = reinterpret_cast<const std::byte*>(&header) + header.size;
-  const auto beside = counter_of_.find(take<std::uint64_t>(at, end));
+  Fields fields(header);
+  const auto event = counter_of_.find(fields.take<std::uint64_t>());
   Sample sample;
   sample.kernel = (header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
-  sample.pid = take<std::uint32_t>(at, end);
-  sample.tid = take<std::uint32_t>(at, end);
-  sample.at_ns = take<std::int64_t>(at, end);
-  const bool of_clock = beside == counter_of_.end() || beside->second == kOfQuiet;
-  if (!of_clock && beside->second != kOfSwitches)
-    return sink.counted({sample.pid, sample.tid}, sample.at_ns, beside->second);
-  if (!of_clock) {
+  sample.pid = fields.take<std::uint32_t>();
+  sample.tid = fields.take<std::uint32_t>();
+  sample.at_ns = fields.take<std::int64_t>();
+  const bool by_clock = event == counter_of_.end() || event->second == kOfQuiet;
+  if (!by_clock && event->second != kOfSwitches)
+    return sink.counted({sample.pid, sample.tid}, sample.at_ns, event->second);
+  if (!by_clock) {
     if (sample.pid == own_pid_)
       return;
-    read_registers(at, end, sample);
+    read_registers(fields, sample);
     return sink.leaves(sample);
   }
-  const auto count = std::min<std::uint64_t>(take<std::uint64_t>(at, end),
-                                             static_cast<std::uint64_t>(end - at) / 8);
+  const auto addresses = fields.take<std::uint64_t>();
+  const auto count = std::min<std::uint64_t>(addresses, fields.left() / 8);
   chain_.clear();
   kernel_chain_.clear();
   bool user = !sample.kernel;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const auto address = take<std::uint64_t>(at, end);
+    const auto address = fields.take<std::uint64_t>();
     if (address < static_cast<std::uint64_t>(PERF_CONTEXT_MAX))
       (user ? chain_ : kernel_chain_).push_back(address);
     else
@@ -553,121 +608,101 @@ void Events::read_sample(const perf_event_header& header,
   sample.chain = chain_;
   sample.in_kernel = kernel_chain_;
   if (stack_bytes_ > 0)
-    read_registers(at, end, sample);
+    read_registers(fields, sample);
   sample.stayed = stayed && sample.at_ns > watched_since_ns_;
   sample.preempted_ns = preempted_ns;
   sink.sample(sample);
 }
 
+void Events::collect(std::uint32_t ring_index,
+                     std::int64_t until_ns,
+                     std::vector<PerfRecord>& records) {
+  Ring& ring = rings_[ring_index];
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  auto* control = static_cast<perf_event_mmap_page*>(ring.pages);
+  const auto* data = static_cast<const std::byte*>(ring.pages) + page;
+  const std::uint64_t head =
+      std::atomic_ref<__u64>(control->data_head).load(std::memory_order_acquire);
+  for (std::uint64_t position = ring.taken; position < head;) {
+    const std::size_t offset = position & (ring.bytes - 1);
+    const auto* header = reinterpret_cast<const perf_event_header*>(data + offset);
+    const std::size_t size =
+        header->size;  // records are aligned to eight bytes, so a header is whole
+    if (size < sizeof *header || size > head - position) {
+      ring.taken = head;
+      break;
+    }
+    if (offset + size > ring.bytes) {
+      const std::size_t joined_offset = joined_.size(), first = ring.bytes - offset;
+      joined_.insert(joined_.end(), data + offset, data + ring.bytes);
+      joined_.insert(joined_.end(), data, data + (size - first));
+      joined_.resize((joined_.size() + 7) & ~std::size_t{7});
+      header = reinterpret_cast<const perf_event_header*>(joined_.data() + joined_offset);
+    }
+    const std::int64_t at_ns = time_of(*header);
+    if (at_ns > until_ns)
+      break;
+    position += size;
+    records.push_back({header, at_ns, ring_index, position});
+  }
+}
+
+void Events::give(const PerfRecord& record, Sink& sink, Drained& drained) {
+  const perf_event_header& header = *record.header;
+  Fields fields(header);
+  switch (header.type) {
+    case PERF_RECORD_SAMPLE:
+      ++drained.samples;
+      read_sample(header, record.stayed, record.preempted_ns, sink);
+      break;
+    case PERF_RECORD_MMAP2: sink.mapped(mapped_of(fields)); break;
+    case PERF_RECORD_COMM: {
+      const Task task = task_of(fields);
+      sink.named(task, fields.text(), (header.misc & PERF_RECORD_MISC_COMM_EXEC) != 0);
+      break;
+    }
+    case PERF_RECORD_FORK: sink.forked(task_with_parent_of(fields), record.at_ns); break;
+    case PERF_RECORD_EXIT: sink.ended(task_with_parent_of(fields), record.at_ns); break;
+    case PERF_RECORD_SWITCH: {
+      ++drained.switches;
+      const Task task = task_of(fields);
+      if (task.pid != own_pid_)
+        sink.switched(task,
+                      record.at_ns,
+                      (header.misc & PERF_RECORD_MISC_SWITCH_OUT) != 0,
+                      (header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0);
+      break;
+    }
+    case PERF_RECORD_LOST: {
+      fields.take<std::uint64_t>();
+      sink.lost(fields.take<std::uint64_t>());
+      break;
+    }
+    case PERF_RECORD_THROTTLE: sink.throttled(); break;
+    default: break;
+  }
+}
+
 Drained Events::drain(Sink& sink) {
   Drained drained;
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  std::vector<Record> records;
+  std::vector<PerfRecord> records;
   // What another CPU writes while the rings are read waits for the next time, so that all is in
   // order.
-  const std::int64_t until = now_ns();
+  const std::int64_t until_ns = now_ns();
   // Records that go round the end are put together; their places must not move, so room is made for
   // all first.
   joined_.clear();
   joined_.reserve(rings_.size() << 16);
-  for (std::uint32_t r = 0; r < rings_.size(); ++r) {
-    Ring& ring = rings_[r];
-    auto* control = static_cast<perf_event_mmap_page*>(ring.pages);
-    const auto* data = static_cast<const std::byte*>(ring.pages) + page;
-    const std::uint64_t head =
-        std::atomic_ref<__u64>(control->data_head).load(std::memory_order_acquire);
-    for (std::uint64_t at = ring.taken; at < head;) {
-      const std::size_t place = at & (ring.bytes - 1);
-      const auto* header = reinterpret_cast<const perf_event_header*>(data + place);
-      const std::size_t size =
-          header->size;  // records are aligned to eight bytes, so a header is whole
-      if (size < sizeof *header || size > head - at) {
-        ring.taken = head;
-        break;
-      }
-      if (place + size > ring.bytes) {
-        const std::size_t from = joined_.size(), first = ring.bytes - place;
-        joined_.insert(joined_.end(), data + place, data + ring.bytes);
-        joined_.insert(joined_.end(), data, data + (size - first));
-        joined_.resize((joined_.size() + 7) & ~std::size_t{7});
-        header = reinterpret_cast<const perf_event_header*>(joined_.data() + from);
-      }
-      const std::int64_t at_ns = time_of(*header);
-      if (at_ns > until)
-        break;
-      at += size;
-      records.push_back({header, at_ns, r, at});
-    }
-  }
-  std::ranges::stable_sort(records, {}, &Record::at_ns);
+  for (std::uint32_t r = 0; r < rings_.size(); ++r)
+    collect(r, until_ns, records);
+  std::ranges::stable_sort(records, {}, &PerfRecord::at_ns);
   if (switches())
-    tell_who_stayed(records);
-  for (const Record& record : records) {
-    const perf_event_header& header = *record.header;
-    const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;
-    const auto* end = reinterpret_cast<const std::byte*>(&header) + header.size;
-    rings_[record.ring].taken = std::max(rings_[record.ring].taken, record.behind);
-    if (!tells(header, record.at_ns))
-      continue;
-    switch (header.type) {
-      case PERF_RECORD_SAMPLE:
-        ++drained.samples;
-        read_sample(header, record.stayed, record.preempted_ns, sink);
-        break;
-      case PERF_RECORD_MMAP2: {
-        Mapped mapped;
-        mapped.pid = take<std::uint32_t>(at, end);
-        take<std::uint32_t>(at, end);
-        mapped.start = take<std::uint64_t>(at, end);
-        mapped.length = take<std::uint64_t>(at, end);
-        mapped.offset = take<std::uint64_t>(at, end);
-        at += std::min<std::ptrdiff_t>(24, end - at);  // device, inode, generation (or a build id)
-        mapped.executable = (take<std::uint32_t>(at, end) & PROT_EXEC) != 0;
-        take<std::uint32_t>(at, end);
-        mapped.path = text_at(at, end);
-        sink.mapped(mapped);
-        break;
-      }
-      case PERF_RECORD_COMM: {
-        Task task;
-        task.pid = take<std::uint32_t>(at, end);
-        task.tid = take<std::uint32_t>(at, end);
-        sink.named(task, text_at(at, end), (header.misc & PERF_RECORD_MISC_COMM_EXEC) != 0);
-        break;
-      }
-      case PERF_RECORD_FORK:
-      case PERF_RECORD_EXIT: {
-        Task task;
-        task.pid = take<std::uint32_t>(at, end);
-        task.parent_pid = take<std::uint32_t>(at, end);
-        task.tid = take<std::uint32_t>(at, end);
-        task.parent_tid = take<std::uint32_t>(at, end);
-        if (header.type == PERF_RECORD_FORK)
-          sink.forked(task, record.at_ns);
-        else
-          sink.ended(task, record.at_ns);
-        break;
-      }
-      case PERF_RECORD_SWITCH: {
-        ++drained.switches;
-        Task task;
-        task.pid = take<std::uint32_t>(at, end);
-        task.tid = take<std::uint32_t>(at, end);
-        if (task.pid != own_pid_)
-          sink.switched(task,
-                        record.at_ns,
-                        (header.misc & PERF_RECORD_MISC_SWITCH_OUT) != 0,
-                        (header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0);
-        break;
-      }
-      case PERF_RECORD_LOST: {
-        take<std::uint64_t>(at, end);
-        sink.lost(take<std::uint64_t>(at, end));
-        break;
-      }
-      case PERF_RECORD_THROTTLE: sink.throttled(); break;
-      default: break;
-    }
+    mark_samples_that_stayed(records);
+  for (const PerfRecord& record : records) {
+    Ring& ring = rings_[record.ring];
+    ring.taken = std::max(ring.taken, record.behind);
+    if (is_wanted(*record.header, record.at_ns))
+      give(record, sink, drained);
   }
   for (Ring& ring : rings_)
     std::atomic_ref<__u64>(static_cast<perf_event_mmap_page*>(ring.pages)->data_tail)

@@ -102,6 +102,16 @@ struct Drained {
   std::uint64_t samples = 0, switches = 0;
 };
 
+/// A record in a ring, or put together from both ends of one.
+struct PerfRecord {
+  const perf_event_header* header;
+  std::int64_t at_ns;
+  std::uint32_t ring;
+  std::uint64_t behind;  ///< where the ring goes on
+  bool stayed = false;   ///< as of a Sample
+  std::int64_t preempted_ns = -1;
+};
+
 class Events {
  public:
   /// kPermission where the kernel or a seccomp filter forbids it, kToolMissing where it is not
@@ -117,8 +127,8 @@ class Events {
   /// ended is none. kPermission where it is another's, or no descriptors are left: two of them a
   /// thread and core.
   [[nodiscard]] base::Result<void> follow(std::uint32_t tid);
-  /// Waits until a sample is there, at most so long. False where none came.
-  bool wait(std::int64_t most_ns) const;
+  /// Waits until a sample is there, or the timeout is over. False where none came.
+  bool wait(std::int64_t timeout_ns) const;
   /// Gives everything that has come.
   Drained drain(Sink& sink);
   /// Begins or stops recording context switches, of all threads.
@@ -131,7 +141,7 @@ class Events {
   [[nodiscard]] bool switches() const { return !switch_fds_.empty(); }
   /// Samples are taken while a thread is in the kernel too; else only in user mode.
   [[nodiscard]] bool kernel() const { return kernel_; }
-  /// Copied of each stack; 0: the registers and the stack are not to be had, or were not wanted.
+  /// Copied of each stack; 0: registers and stacks are not available, or were not wanted.
   [[nodiscard]] std::uint32_t stack_bytes() const { return stack_bytes_; }
   /// errno of each counter that was asked for: why the system does not count it; 0: it does.
   [[nodiscard]] const std::vector<int>& refused() const { return refused_; }
@@ -143,22 +153,25 @@ class Events {
   [[nodiscard]] perf_event_attr clock_event() const;
   [[nodiscard]] perf_event_attr switch_event() const;
   int open_rings(perf_event_attr& attributes, int cpus, std::size_t page, std::size_t data);
-  /// Of one event beside the clock: a descriptor for each ring. 0, or errno.
-  int open_beside(perf_event_attr& attributes, std::uint32_t number, std::vector<int>& fds);
+  /// Of one event in addition to the clock: a descriptor for each ring. 0, or errno.
+  int open_further(perf_event_attr& attributes, std::uint32_t number, std::vector<int>& fds);
   void open_switches();
   void open_quiet(perf_event_attr attributes, std::size_t ring_bytes);
-  [[nodiscard]] bool tells(const perf_event_header& header, std::int64_t at_ns) const;
+  /// False for records of the clock that is not used then, and for those of our own threads.
+  [[nodiscard]] bool is_wanted(const perf_event_header& header, std::int64_t at_ns) const;
   void open_counters(const std::vector<CounterEvent>& counters);
   void read_sample(const perf_event_header& header,
                    bool stayed,
                    std::int64_t preempted_ns,
                    Sink& sink);
-  static void read_registers(const std::byte* at, const std::byte* end, Sample& sample);
+  /// Appends the records of a ring up to that time.
+  void collect(std::uint32_t ring_index, std::int64_t until_ns, std::vector<PerfRecord>& records);
+  void give(const PerfRecord& record, Sink& sink, Drained& drained);
   struct Ring {
     int fd = -1, cpu = 0;
     void* pages = nullptr;
-    std::size_t bytes = 0;  ///< of the data
-    std::uint64_t taken = 0;
+    std::size_t bytes = 0;    ///< of the data
+    std::uint64_t taken = 0;  ///< position of the first record that was not given yet
   };
   EventOptions options_;
   std::vector<Ring> rings_;

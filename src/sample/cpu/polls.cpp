@@ -52,7 +52,7 @@ void sample_of(Sink& sink, const Task& task, std::int64_t at_ns) {
 }  // namespace
 
 Polls::Polls(std::uint32_t root, bool with_root, std::int64_t now_ns)
-    : root_(root), with_root_(with_root), last_ns_(now_ns) {}
+    : root_(root), with_root_(with_root), previous_turn_ns_(now_ns) {}
 
 void Polls::look(Sink& sink, std::int64_t now_ns) {
   looked_ns_ = now_ns;
@@ -64,8 +64,8 @@ void Polls::look(Sink& sink, std::int64_t now_ns) {
     if (name.empty())
       continue;
     const bool first = processes_.empty();
-    const auto [at, added] = processes_.try_emplace(member.pid);
-    Process& process = at->second;
+    const auto [entry, added] = processes_.try_emplace(member.pid);
+    Process& process = entry->second;
     if (added && !first)
       sink.forked(task, now_ns);
     if (added || name != process.name) {
@@ -90,9 +90,10 @@ void Polls::look(Sink& sink, std::int64_t now_ns) {
       Times times;
       if (!read_times(member.pid, tid, times))
         continue;
-      // What it did before it was seen is told as far as that can have been since the turn before.
-      const std::int64_t passed = now_ns - last_ns_;
-      thread->second.told_ns = last_ns_;
+      // A thread found now may have started right after the previous turn: count its time from
+      // there.
+      const std::int64_t passed = now_ns - previous_turn_ns_;
+      thread->second.reported_until_ns = previous_turn_ns_;
       thread->second.ran_ns = std::max<std::int64_t>(0, times.ran_ns - passed);
       thread->second.ready_ns = std::max<std::int64_t>(0, times.ready_ns - passed);
     }
@@ -100,17 +101,18 @@ void Polls::look(Sink& sink, std::int64_t now_ns) {
 }
 
 // Between two counts the order of what a thread did is not known: one that sleeps now ran first,
-// one that runs slept first. A thread that is ready is counted when it gets a core: nothing is told
-// of it until then, for it may run too.
+// one that runs slept first. A thread that is ready is counted when it gets a core: nothing is
+// reported of it until then, for it may run too.
 bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t now_ns) {
   const Task task{thread.pid, tid};
   Times times;
   if (!read_times(thread.pid, tid, times))
     return false;
-  const std::int64_t ran = times.ran_ns - thread.ran_ns, ready = times.ready_ns - thread.ready_ns;
+  const std::int64_t ran = times.ran_ns - thread.ran_ns;
+  const std::int64_t ready = times.ready_ns - thread.ready_ns;
   const bool counted = ran != 0 || ready != 0;
   if (thread.out && !counted) {
-    thread.told_ns = now_ns;
+    thread.reported_until_ns = now_ns;
     return true;
   }
   const bool asleep = sleeps(thread.pid, tid);
@@ -118,16 +120,19 @@ bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t n
     return true;
   thread.ran_ns = times.ran_ns;
   thread.ready_ns = times.ready_ns;
-  const std::int64_t since = thread.told_ns, passed = now_ns - since;
-  thread.told_ns = now_ns;
-  thread.untold_ns += passed - ran - ready;
-  thread.untold_ready_ns += ready;
+  const std::int64_t since = thread.reported_until_ns;
+  const std::int64_t passed = now_ns - since;
+  thread.reported_until_ns = now_ns;
+  thread.unreported_idle_ns += passed - ran - ready;
+  thread.unreported_ready_ns += ready;
   thread.owed_ns += ran;
+  // The kernel counts the time of a thread that runs at its ticks: less than one is no idleness.
+  const std::int64_t uncertain = asleep ? 0 : kTick_ns;
   const std::int64_t idle =
-      std::clamp<std::int64_t>(thread.untold_ns - (asleep ? 0 : kTick_ns), 0, passed);
-  const std::int64_t waits = std::min(thread.untold_ready_ns, passed - idle);
-  thread.untold_ns -= idle;
-  thread.untold_ready_ns -= waits;
+      std::clamp<std::int64_t>(thread.unreported_idle_ns - uncertain, 0, passed);
+  const std::int64_t waits = std::min(thread.unreported_ready_ns, passed - idle);
+  thread.unreported_idle_ns -= idle;
+  thread.unreported_ready_ns -= waits;
   const std::int64_t wakes = asleep ? since : since + idle;
   if (thread.out) {
     sink.switched(task, wakes, false, false);
@@ -153,8 +158,10 @@ bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t n
 /// a tick, where it had run; on a busy machine the time until we look is longer, and that is
 /// waiting for a core.
 void Polls::stops(Sink& sink, std::uint32_t tid, const Thread& thread, std::int64_t now_ns) const {
-  const bool was_ready = thread.told_ns < last_ns_;  // and not counted: it waited all the time
-  const std::int64_t ran_until_ns = was_ready ? thread.told_ns : thread.told_ns + kTick_ns;
+  const bool was_ready =
+      thread.reported_until_ns < previous_turn_ns_;  // and not counted: it waited all the time
+  const std::int64_t ran_until_ns =
+      was_ready ? thread.reported_until_ns : thread.reported_until_ns + kTick_ns;
   if (ran_until_ns < now_ns)
     sink.switched({thread.pid, tid}, ran_until_ns, true, true);
 }
@@ -162,21 +169,23 @@ void Polls::stops(Sink& sink, std::uint32_t tid, const Thread& thread, std::int6
 void Polls::turn(Sink& sink, std::int64_t now_ns) {
   if (now_ns - looked_ns_ >= kLook_ns || threads_.empty())
     look(sink, now_ns);
-  for (auto at = threads_.begin(); at != threads_.end();) {
-    const auto next = std::next(at);
-    if (!follow(sink, at->first, at->second, now_ns)) {
-      if (2 * at->second.owed_ns >= kInterval_ns)
-        sample_of(sink, {at->second.pid, at->first}, last_ns_);
-      if (!at->second.out)
-        stops(sink, at->first, at->second, now_ns);
-      sink.ended({at->second.pid, at->first}, now_ns);
-      if (at->first == at->second.pid)
-        processes_.erase(at->first);
-      threads_.erase(at);
+  for (auto entry = threads_.begin(); entry != threads_.end();) {
+    const auto next = std::next(entry);
+    const std::uint32_t tid = entry->first;
+    Thread& thread = entry->second;
+    if (!follow(sink, tid, thread, now_ns)) {
+      if (2 * thread.owed_ns >= kInterval_ns)
+        sample_of(sink, {thread.pid, tid}, previous_turn_ns_);
+      if (!thread.out)
+        stops(sink, tid, thread, now_ns);
+      sink.ended({thread.pid, tid}, now_ns);
+      if (tid == thread.pid)
+        processes_.erase(tid);
+      threads_.erase(entry);
     }
-    at = next;
+    entry = next;
   }
-  last_ns_ = now_ns;
+  previous_turn_ns_ = now_ns;
 }
 
 }  // namespace rangescope::sample::cpu

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/process_tree.hpp"
@@ -18,8 +19,8 @@ namespace {
 
 constexpr int kMostWalks = 8;
 constexpr std::size_t kMostFrames = 512, kMostThreads = 4096;
-/// For one sample. 512 frames take some 1,000 reads; after a sample that came to a bound, none for
-/// so many times as long as it took.
+/// For one sample. 512 frames take some 1,000 reads. After a sample that reached a bound, none is
+/// read for kRestTimes the time that it took.
 constexpr std::size_t kMostReads = 16'384;
 constexpr std::int64_t kRestTimes = 20;
 /// A thread that is none of Python's now may be one later.
@@ -39,91 +40,133 @@ int minor_of(std::string_view path) {
   const std::string_view name = base::file_name(path);
   if (!name.starts_with("python") && !name.starts_with("libpython"))
     return 0;
-  const auto at = name.find("3.");
-  return at == std::string_view::npos ? 0 : std::atoi(std::string(name.substr(at + 2, 2)).c_str());
+  const auto major = name.find("3.");
+  if (major == std::string_view::npos)
+    return 0;
+  return std::atoi(std::string(name.substr(major + 2, 2)).c_str());
+}
+
+int continuation_bytes(std::uint32_t point) {
+  if (point < 0x80)
+    return 0;
+  if (point < 0x800)
+    return 1;
+  return point < 0x10000 ? 2 : 3;
+}
+
+void append_utf8(std::uint32_t point, std::string& out) {
+  constexpr unsigned char kFirst[] = {0, 0xc0, 0xe0, 0xf0};
+  const int further = continuation_bytes(point);
+  const std::uint32_t mask = further == 0 ? 0x7fu : 0x3fu >> further;
+  out += static_cast<char>(kFirst[further] | (point >> 6 * further & mask));
+  for (int left = further; left-- > 0;)
+    out += static_cast<char>(0x80 | (point >> 6 * left & 0x3f));
 }
 
 }  // namespace
 
-std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, Unread& unread) {
+/// The file of a process that has the interpreter's loop.
+struct Python::Interpreter {
   const Module* module = nullptr;
-  const auto unreadable = [&] {
-    const bool has_ended = errno == ESRCH, is_not_mapped_yet = errno == EFAULT;
-    if (has_ended || is_not_mapped_yet)
-      return nullptr;
-    unread = {"the memory of a Python cannot be read (process_vm_readv: " +
-                  std::string(std::strerror(errno)) + ")",
-              module};
-    return nullptr;
-  };
+  Tables* tables = nullptr;
+  std::uint64_t bias = 0;  ///< of the file's addresses in the process
+  Tables::Symbol runtime, loop;
+};
+
+std::optional<Python::Interpreter> Python::interpreter_of(const Space& space) {
   for (const auto& [start, area] : space.areas()) {
-    const std::string_view path = area.module->path;
-    const std::string_view name = base::file_name(path);
+    const std::string_view name = base::file_name(area.module->path);
     if (!name.starts_with("python") && !name.starts_with("libpython"))
       continue;
-    if (area.module->tables() == nullptr)
+    Tables* tables = area.module->tables();
+    if (tables == nullptr)
       continue;
-    Tables& tables = *area.module->tables();
-    const Tables::Symbol runtime = tables.symbol("_PyRuntime"),
-                         loop = tables.symbol("_PyEval_EvalFrameDefault");
+    const Tables::Symbol runtime = tables->symbol("_PyRuntime"),
+                         loop = tables->symbol("_PyEval_EvalFrameDefault");
     if (runtime.address == 0 || loop.address == 0)
       continue;  // the program of a Python whose code is in its library
-    module = area.module;
-    const std::uint64_t bias = start - tables.address_of(area.offset);
-    std::unique_ptr<Python> python(new Python);
-    python->pid_ = base::living_thread(pid);
-    python->begin();
-    python->module_ = area.module;
-    python->runtime_ = bias + runtime.address;
-    python->runtime_bytes_ = runtime.size;
-    python->loop_ = bias + loop.address;
-    python->loop_end_ = python->loop_ + std::max<std::uint64_t>(loop.size, 1);
-    if (const auto cold = tables.symbol("_PyEval_EvalFrameDefault.cold"); cold.address != 0) {
-      python->cold_ = bias + cold.address;
-      python->cold_end_ = python->cold_ + std::max<std::uint64_t>(cold.size, 1);
-    }
-    if (const auto type = tables.symbol("PyCode_Type"); type.address != 0)
-      python->code_type_ = bias + type.address;
-    int minor = minor_of(path);
-    if (const auto number = tables.symbol("Py_Version"); number.address != 0) {  // 0x030d00f0
-      std::uint64_t value = 0;
-      if (!python->read(bias + number.address, &value, sizeof value))
-        return unreadable();
-      minor = static_cast<int>(value >> 16 & 0xff);
-    }
-    python->minor_ = minor;
-    python->version_ = "3." + std::to_string(minor);
-    namespace known = wire::cpython;
-    if (minor < known::kFirst || minor > known::kLast) {
-      unread = {"Python " + (minor == 0 ? std::string("of an unknown version") : python->version_) +
-                    " is not known",
-                module};
-      return nullptr;
-    }
-    if (minor >= known::kFirstThatPublishes) {
-      char offsets[known::kDebugOffsets];
-      if (!python->read(python->runtime_, offsets, sizeof offsets))
-        return unreadable();
-      if (std::memcmp(offsets, "xdebugpy", 8) != 0)
-        return nullptr;  // it has not begun
-      python->fields_ = known::published(offsets, minor);
-    } else {
-      python->fields_ = known::kFields[minor - known::kFirst];
-    }
-    std::uint64_t first = 0;
-    if (!python->read(python->runtime_ + python->fields_.heads, &first, sizeof first))
-      return unreadable();
-    if (first == 0)
-      return nullptr;
-    if (python->cold_ == 0)
-      python->find_cold(tables, bias);
-    return python;
+    return Interpreter{area.module, tables, start - tables->address_of(area.offset), runtime, loop};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-// What a compiler takes for seldom (gcc 16: nearly all of the loop) lies apart. Debian's Pythons
-// have no symbol for it: it is where the loop's jumps lead to, if not to the begin of a function.
+void Python::set_places(const Interpreter& interpreter) {
+  module_ = interpreter.module;
+  const std::uint64_t bias = interpreter.bias;
+  runtime_ = bias + interpreter.runtime.address;
+  runtime_bytes_ = interpreter.runtime.size;
+  loop_ = bias + interpreter.loop.address;
+  loop_end_ = loop_ + std::max<std::uint64_t>(interpreter.loop.size, 1);
+  Tables& tables = *interpreter.tables;
+  if (const auto cold = tables.symbol("_PyEval_EvalFrameDefault.cold"); cold.address != 0) {
+    cold_ = bias + cold.address;
+    cold_end_ = cold_ + std::max<std::uint64_t>(cold.size, 1);
+  }
+  if (const auto type = tables.symbol("PyCode_Type"); type.address != 0)
+    code_type_ = bias + type.address;
+}
+
+bool Python::read_version(const Interpreter& interpreter) {
+  minor_ = minor_of(interpreter.module->path);
+  const auto number = interpreter.tables->symbol("Py_Version");
+  if (number.address != 0) {  // 0x030d00f0
+    std::uint64_t value = 0;
+    if (!read(interpreter.bias + number.address, &value, sizeof value))
+      return false;
+    minor_ = static_cast<int>(value >> 16 & 0xff);
+  }
+  version_ = "3." + std::to_string(minor_);
+  return true;
+}
+
+std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, Unread& unread) {
+  namespace cpython = wire::cpython;
+  const std::optional<Interpreter> interpreter = interpreter_of(space);
+  if (!interpreter)
+    return nullptr;
+  const auto unreadable = [&] {
+    const bool has_ended = errno == ESRCH, is_not_mapped_yet = errno == EFAULT;
+    if (!has_ended && !is_not_mapped_yet)
+      unread = {"the memory of a Python cannot be read (process_vm_readv: " +
+                    std::string(std::strerror(errno)) + ")",
+                interpreter->module};
+    return nullptr;
+  };
+  std::unique_ptr<Python> python(new Python);
+  python->pid_ = base::living_thread(pid);
+  python->begin();
+  python->set_places(*interpreter);
+  if (!python->read_version(*interpreter))
+    return unreadable();
+  const int minor = python->minor_;
+  if (minor < cpython::kFirst || minor > cpython::kLast) {
+    const std::string version = minor == 0 ? "of an unknown version" : python->version_;
+    unread = {"Python " + version + " is not known", interpreter->module};
+    return nullptr;
+  }
+  if (minor >= cpython::kFirstThatPublishes) {
+    char offsets[cpython::kDebugOffsets];
+    if (!python->read(python->runtime_, offsets, sizeof offsets))
+      return unreadable();
+    if (std::memcmp(offsets, "xdebugpy", 8) != 0)
+      return nullptr;  // it has not begun
+    python->fields_ = cpython::published(offsets, minor);
+  } else {
+    python->fields_ = cpython::kFields[minor - cpython::kFirst];
+  }
+  std::uint64_t first = 0;
+  if (!python->read(python->runtime_ + python->fields_.heads, &first, sizeof first))
+    return unreadable();
+  if (first == 0)
+    return nullptr;
+  if (python->cold_ == 0)
+    python->find_cold(*interpreter->tables, interpreter->bias);
+  return python;
+}
+
+// Compilers place code that they expect to run rarely apart (gcc 16: nearly all of the loop).
+// Debian's Pythons have no symbol for that part: it is where the loop's jumps lead to, if not to
+// the begin of a function.
 void Python::find_cold(Tables& tables, std::uint64_t bias) {
 #if defined(__x86_64__)
   std::string code(std::min<std::uint64_t>(loop_end_ - loop_, 1 << 20), '\0');
@@ -131,27 +174,27 @@ void Python::find_cold(Tables& tables, std::uint64_t bias) {
     return;
   std::map<std::pair<std::uint64_t, std::uint64_t>, int> jumps;
   for (std::size_t i = 0; i + 6 <= code.size(); ++i) {
-    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(code[at]); };
-    const bool always = byte(i) == 0xe9,
-               sometimes = byte(i) == 0x0f && (byte(i + 1) & 0xf0) == 0x80;
-    if (!always && !sometimes)
+    const auto byte = [&](std::size_t offset) { return static_cast<unsigned char>(code[offset]); };
+    const bool is_jump = byte(i) == 0xe9;
+    const bool is_conditional_jump = byte(i) == 0x0f && (byte(i + 1) & 0xf0) == 0x80;
+    if (!is_jump && !is_conditional_jump)
       continue;
-    const std::size_t next = i + (always ? 5 : 6);
+    const std::size_t next = i + (is_jump ? 5 : 6);
     std::int32_t distance = 0;
     std::memcpy(&distance, code.data() + next - sizeof distance, sizeof distance);
-    const std::uint64_t to = loop_ + next + static_cast<std::uint64_t>(std::int64_t{distance});
-    if (to >= loop_ && to < loop_end_)
+    const std::uint64_t target = loop_ + next + static_cast<std::uint64_t>(std::int64_t{distance});
+    if (target >= loop_ && target < loop_end_)
       continue;
-    const auto part = tables.part(to - bias);
-    if (part.first != 0 && part.first != to - bias)
+    const auto part = tables.part(target - bias);
+    if (part.first != 0 && part.first != target - bias)
       ++jumps[part];
   }
-  const auto most = std::ranges::max_element(
+  const auto most_jumps = std::ranges::max_element(
       jumps, [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most == jumps.end() || most->second < 4)
+  if (most_jumps == jumps.end() || most_jumps->second < 4)
     return;
-  cold_ = bias + most->first.first;
-  cold_end_ = bias + most->first.second;
+  cold_ = bias + most_jumps->first.first;
+  cold_end_ = bias + most_jumps->first.second;
 #else
   static_cast<void>(tables), static_cast<void>(bias);
 #endif
@@ -195,42 +238,61 @@ bool Python::word(std::uint64_t address, std::uint64_t& value) {
   return true;
 }
 
+bool Python::is_state_of(std::uint64_t state, std::uint32_t own_tid) {
+  std::uint64_t number = 0;
+  if (fields_.native_id != 0)
+    return word(state + fields_.native_id, number) && number == own_tid;
+  std::uint32_t tid = 0;
+  return word(state + fields_.thread_id, number) && number != 0 &&
+         read(number + kGlibcThreadNumber, &tid, sizeof tid) && tid == own_tid;
+}
+
+std::uint64_t Python::state_in(std::uint64_t interpreter,
+                               std::uint32_t own_tid,
+                               std::size_t& left) {
+  std::uint64_t state = 0, back = 0;
+  for (bool is_read = word(interpreter + fields_.threads, state);
+       is_read && state != 0 && left > 0 && --left > 0;
+       is_read = word(state + fields_.next_thread, state)) {
+    if (!word(state + fields_.interpreter, back) || back != interpreter)
+      break;
+    if (is_state_of(state, own_tid))
+      return state;
+  }
+  return 0;
+}
+
 std::uint64_t Python::thread_state(std::uint32_t own_tid) {
-  const auto is = [&](std::uint64_t state) {
-    std::uint64_t number = 0;
-    if (fields_.native_id != 0)
-      return word(state + fields_.native_id, number) && number == own_tid;
-    std::uint32_t tid = 0;
-    return word(state + fields_.thread_id, number) && number != 0 &&
-           read(number + kGlibcThreadNumber, &tid, sizeof tid) && tid == own_tid;
-  };
-  if (const auto known = threads_.find(own_tid); known != threads_.end()) {
-    const Known& last = known->second;
-    if (last.state == 0 ? began_ns_ < last.until_ns : is(last.state))
+  if (const auto entry = threads_.find(own_tid); entry != threads_.end()) {
+    const Known& last = entry->second;
+    const bool is_current =
+        last.state == 0 ? began_ns_ < last.until_ns : is_state_of(last.state, own_tid);
+    if (is_current)
       return last.state;
-    threads_.erase(known);
+    threads_.erase(entry);
   }
   std::uint64_t interpreter = 0, found = 0;
   std::size_t left = kMostThreads;  // and interpreters
-  for (bool more = word(runtime_ + fields_.heads, interpreter);
-       more && interpreter != 0 && left-- > 0 && found == 0;
-       more = word(interpreter + fields_.next_interpreter, interpreter)) {
-    std::uint64_t state = 0, back = 0;
-    for (bool any = word(interpreter + fields_.threads, state);
-         any && state != 0 && left > 0 && --left > 0;
-         any = word(state + fields_.next_thread, state)) {
-      if (!word(state + fields_.interpreter, back) || back != interpreter)
-        break;
-      if (!is(state))
-        continue;
-      found = state;
-      break;
-    }
-  }
+  for (bool is_read = word(runtime_ + fields_.heads, interpreter);
+       is_read && interpreter != 0 && left-- > 0 && found == 0;
+       is_read = word(interpreter + fields_.next_interpreter, interpreter))
+    found = state_in(interpreter, own_tid, left);
   if (threads_.size() > kMostKnownThreads)
     threads_.clear();
   threads_[own_tid] = {found, began_ns_ + kLookAgain_ns};
   return found;
+}
+
+std::uint32_t Python::tid_of(std::uint64_t state) {
+  std::uint64_t number = 0;
+  if (fields_.native_id != 0) {
+    const bool is_read = word(state + fields_.native_id, number);
+    return is_read ? static_cast<std::uint32_t>(number) : 0;
+  }
+  std::uint32_t tid = 0;
+  const bool is_read = word(state + fields_.thread_id, number) &&
+                       read(number + kGlibcThreadNumber, &tid, sizeof tid);
+  return is_read ? tid : 0;
 }
 
 // The wait is for a condition behind the lock's interval (in microseconds), last holder, state and
@@ -239,11 +301,12 @@ std::uint64_t Python::thread_state(std::uint32_t own_tid) {
 std::uint32_t Python::gil_holder(std::uint64_t futex) {
   page_ = 1;
   begin();
-  for (std::uint64_t at = (futex & ~std::uint64_t{7}) - 64; at >= (futex & ~std::uint64_t{7}) - 96;
-       at -= 8) {
-    std::uint64_t interval = 0, holder = 0, interpreter = 0, back = 0, number = 0;
-    if (!word(at, interval) || interval == 0 || interval > 100'000'000 || !word(at + 8, holder) ||
-        holder == 0)
+  const std::uint64_t aligned = futex & ~std::uint64_t{7};
+  for (std::uint64_t address = aligned - 64; address >= aligned - 96; address -= 8) {
+    std::uint64_t interval = 0, holder = 0, interpreter = 0, back = 0;
+    if (!word(address, interval) || interval == 0 || interval > 100'000'000)
+      continue;
+    if (!word(address + 8, holder) || holder == 0)
       continue;
     if (!word(holder + fields_.interpreter, interpreter) ||
         !word(interpreter + fields_.threads, back))
@@ -251,20 +314,13 @@ std::uint32_t Python::gil_holder(std::uint64_t futex) {
     for (std::size_t left = kMostThreads; back != 0 && back != holder && left > 0; --left)
       if (!word(back + fields_.next_thread, back))
         back = 0;
-    if (back != holder)
-      continue;
-    if (fields_.native_id != 0)
-      return word(holder + fields_.native_id, number) ? static_cast<std::uint32_t>(number) : 0;
-    std::uint32_t tid = 0;
-    return word(holder + fields_.thread_id, number) &&
-                   read(number + kGlibcThreadNumber, &tid, sizeof tid)
-               ? tid
-               : 0;
+    if (back == holder)
+      return tid_of(holder);
   }
   return 0;
 }
 
-bool Python::text(std::uint64_t address, std::size_t most, std::string& out) {
+bool Python::text(std::uint64_t address, std::size_t max_length, std::string& out) {
   char head[64];
   const std::size_t size = std::max(fields_.length, fields_.state) + 8;
   if (size > sizeof head || !read(address, head, size))
@@ -276,7 +332,8 @@ bool Python::text(std::uint64_t address, std::size_t most, std::string& out) {
   state >>= fields_.kind;
   const std::uint32_t kind = state & 7;
   const bool compact = (state >> 3 & 1) != 0, ascii = (state >> 4 & 1) != 0;
-  if (length > most || !compact || (kind != 1 && kind != 2 && kind != 4))
+  const bool is_known_kind = kind == 1 || kind == 2 || kind == 4;
+  if (length > max_length || !compact || !is_known_kind)
     return false;
   std::string bytes(length * kind, '\0');
   if (!bytes.empty() &&
@@ -286,15 +343,7 @@ bool Python::text(std::uint64_t address, std::size_t most, std::string& out) {
   for (std::size_t i = 0; i < length; ++i) {
     std::uint32_t point = 0;
     std::memcpy(&point, bytes.data() + i * kind, kind);
-    const int more = point < 0x80      ? 0
-                     : point < 0x800   ? 1
-                     : point < 0x10000 ? 2
-                                       : 3;  // bytes behind the first
-    constexpr unsigned char kFirst[] = {0, 0xc0, 0xe0, 0xf0};
-    out +=
-        static_cast<char>(kFirst[more] | (point >> 6 * more & (more == 0 ? 0x7fu : 0x3fu >> more)));
-    for (int left = more; left-- > 0;)
-      out += static_cast<char>(0x80 | (point >> 6 * left & 0x3f));
+    append_utf8(point, out);
   }
   return true;
 }
@@ -328,11 +377,11 @@ void Python::read_codes() {
 }
 
 const PythonCode* Python::code_at(std::uint64_t address) {
-  const auto at = std::lower_bound(addresses_.begin(), addresses_.end(), address);
-  if (at == addresses_.end() || *at != address)
+  const auto position = std::lower_bound(addresses_.begin(), addresses_.end(), address);
+  if (position == addresses_.end() || *position != address)
     return nullptr;
   const char* object =
-      objects_.data() + static_cast<std::size_t>(at - addresses_.begin()) * object_bytes_;
+      objects_.data() + static_cast<std::size_t>(position - addresses_.begin()) * object_bytes_;
   std::uint64_t type = 0, file = 0, name = 0;
   std::uint32_t line = 0;
   std::memcpy(&type, object + fields_.type, sizeof type);
@@ -343,9 +392,9 @@ const PythonCode* Python::code_at(std::uint64_t address) {
     return nullptr;
   // An address may be used again: by the texts it is known whether it is the same code.
   auto& texts = code_texts_[address];
-  auto& known = codes_[address];
-  if (known && texts == std::pair(file, name) && known->line == line)
-    return known.get();
+  auto& cached = codes_[address];
+  if (cached && texts == std::pair(file, name) && cached->line == line)
+    return cached.get();
   code_bytes_ += sizeof(PythonCode) + sizeof texts;
   auto code = std::make_unique<PythonCode>();
   code->line = line;
@@ -368,16 +417,16 @@ const PythonCode* Python::code_at(std::uint64_t address) {
     }
   }
   code_bytes_ += code->name.size() + code->file.size() + code->lines.size();
-  if (known) {  // its address holds another code now, and nothing of it is true any more
+  if (cached) {  // its address holds another code now, and nothing of it is true any more
     noted_callers_.clear();
-    by_instruction_.erase(known->begin);
-    old_codes_.push_back(std::move(known));
+    by_instruction_.erase(cached->begin);
+    old_codes_.push_back(std::move(cached));
   }
   texts = {file, name};
-  known = std::move(code);
-  if (known->end > known->begin)
-    by_instruction_[known->begin] = known.get();
-  return known.get();
+  cached = std::move(code);
+  if (cached->end > cached->begin)
+    by_instruction_[cached->begin] = cached.get();
+  return cached.get();
 }
 
 Python::Reading Python::frames(std::uint32_t own_tid, std::vector<PythonFrame>& out) {
@@ -403,7 +452,7 @@ Python::Reading Python::frames(std::uint32_t own_tid, std::vector<PythonFrame>& 
 }
 
 Python::Reading Python::read_whole(std::uint32_t own_tid, std::vector<PythonFrame>& out) {
-  std::uint64_t before = 0;
+  std::uint64_t previous_outermost = 0;
   yielded_.clear();
   for (int left = kMostWalks; left > 0 && !gave_up_; --left) {
     out.clear();
@@ -419,84 +468,108 @@ Python::Reading Python::read_whole(std::uint32_t own_tid, std::vector<PythonFram
       continue;
     if (outermost_.size() > kMostKnownThreads)
       outermost_.clear();
-    std::uint64_t& known = outermost_[own_tid];
-    if (outermost == known || outermost == before) {
-      known = outermost;
+    std::uint64_t& last_outermost = outermost_[own_tid];
+    if (outermost == last_outermost || outermost == previous_outermost) {
+      last_outermost = outermost;
       join_generator(out);
       return reading;
     }
-    before = outermost;
+    previous_outermost = outermost;
   }
   out.clear();
   return Reading::kTorn;
 }
 
-// Frames first, as fast as they can be read: the program runs on meanwhile. Then what they are of.
-Python::Reading Python::walk(std::uint64_t state,
-                             std::vector<PythonFrame>& out,
-                             std::uint64_t& outermost) {
+std::optional<Python::Step> Python::read_step(std::uint64_t frame, bool with_instruction) {
+  std::uint64_t code = 0, caller = 0, flags = 0;
+  if (!word(frame + fields_.code, code) || !word(frame + fields_.previous, caller))
+    return std::nullopt;
+  Step step;
+  step.frame = frame;
+  step.caller = caller;
+  step.code = code & ~std::uint64_t{3};  // tagged since 3.14
+  step.entry = fields_.owner == 0;       // before 3.11 each frame is a call of the loop
+  if (fields_.owner != 0) {
+    const std::uint64_t owner = frame + fields_.owner;
+    if (!word(owner & ~std::uint64_t{7}, flags))
+      return std::nullopt;
+    const auto byte = [&](std::uint64_t address) {
+      return static_cast<std::uint8_t>(flags >> 8 * (address & 7));
+    };
+    if (fields_.entry != 0)
+      step.entry = byte(frame + fields_.entry) != 0;
+    step.generator = byte(owner) == kOwnedByGenerator;
+    step.shim = fields_.entry == 0 && byte(owner) >= kOwnedByInterpreter;
+  } else if (word(frame + fields_.generator, flags)) {
+    step.generator = flags != 0;
+  }
+  if (with_instruction && !step.shim)
+    word(frame + fields_.instruction, step.instruction);
+  if (caller == frame)
+    return std::nullopt;
+  return step;
+}
+
+bool Python::read_steps(std::uint64_t state) {
   std::uint64_t frame = 0;
-  bool has_instruction = false;
   if (!word(state + fields_.frame, frame))
-    return Reading::kTorn;
+    return false;
   if (fields_.through >= 0 && frame != 0 &&
       !word(frame + static_cast<std::uint64_t>(fields_.through), frame))
-    return Reading::kTorn;
+    return false;
   steps_.clear();
+  bool has_instruction = false;
   while (frame != 0 && steps_.size() < kMostFrames) {
-    std::uint64_t code = 0, previous = 0, flags = 0;
-    if (!word(frame + fields_.code, code) || !word(frame + fields_.previous, previous))
-      return Reading::kTorn;
-    Step step{frame, code & ~std::uint64_t{3}, fields_.owner == 0};  // code is tagged since 3.14
-    if (fields_.owner != 0) {  // before 3.11 each frame is a call of the loop
-      const std::uint64_t at = frame + fields_.owner;
-      if (!word(at & ~std::uint64_t{7}, flags))
-        return Reading::kTorn;
-      const auto byte = [&](std::uint64_t address) {
-        return static_cast<std::uint8_t>(flags >> 8 * (address & 7));
-      };
-      if (fields_.entry != 0)
-        step.entry = byte(frame + fields_.entry) != 0;
-      step.generator = byte(at) == kOwnedByGenerator;
-      step.shim = fields_.entry == 0 && byte(at) >= kOwnedByInterpreter;
-    } else if (word(frame + fields_.generator, flags)) {
-      step.generator = flags != 0;
-    }
-    if (fields_.instruction != 0 && !step.shim && (all_lines_ || !has_instruction)) {
-      word(frame + fields_.instruction, step.instruction);
-      has_instruction |= step.instruction != 0;
-    }
-    if (previous == frame)
-      return Reading::kTorn;
-    steps_.push_back(step);
-    frame = previous;
+    const bool with_instruction = fields_.instruction != 0 && (all_lines_ || !has_instruction);
+    const std::optional<Step> step = read_step(frame, with_instruction);
+    if (!step)
+      return false;
+    has_instruction |= step->instruction != 0;
+    steps_.push_back(*step);
+    frame = step->caller;
   }
-  const bool deep = frame != 0;  // deeper than that is not asked for
-  outermost = deep || steps_.empty() ? 0 : steps_.back().frame;
+  return true;
+}
+
+Python::Reading Python::name_steps(std::vector<PythonFrame>& out) {
   read_codes();
   std::size_t kept = 0;
-  bool unknown = false;
+  bool is_being_made = false;
   for (const Step& step : steps_) {
     if (step.shim) {
       if (!out.empty())
         out.back().entry = true;
       continue;
     }
-    const PythonCode* known = code_at(step.code);
-    if (known == nullptr && fields_.entry == 0 && fields_.owner != 0 &&
-        out.empty()) {  // it is being made
-      unknown = true;
+    const PythonCode* code = code_at(step.code);
+    const bool may_be_being_made = fields_.entry == 0 && fields_.owner != 0 && out.empty();
+    if (code == nullptr && may_be_being_made) {
+      is_being_made = true;
       continue;
     }
-    if (known == nullptr)
+    if (code == nullptr)
       return Reading::kTorn;
-    out.push_back({known, step.entry});
+    out.push_back({code, step.entry});
     steps_[kept++] = step;
   }
   steps_.resize(kept);
+  if (!out.empty())
+    return Reading::kRead;
   // From 3.14 on the frame of a generator that has ended has no code, and no caller.
-  if (out.empty())
-    return unknown ? Reading::kTorn : Reading::kNone;
+  return is_being_made ? Reading::kTorn : Reading::kNone;
+}
+
+// Frames first, as fast as they can be read: the program runs on meanwhile. Then what they are of.
+Python::Reading Python::walk(std::uint64_t state,
+                             std::vector<PythonFrame>& out,
+                             std::uint64_t& outermost) {
+  if (!read_steps(state))
+    return Reading::kTorn;
+  const bool is_deep = !steps_.empty() && steps_.back().caller != 0;  // more is not asked for
+  outermost = is_deep || steps_.empty() ? 0 : steps_.back().frame;
+  const Reading named = name_steps(out);
+  if (named != Reading::kRead)
+    return named;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::uint64_t code_begin = steps_[i].code + fields_.bytes;
     if (steps_[i].instruction <= code_begin)
@@ -504,9 +577,10 @@ Python::Reading Python::walk(std::uint64_t state,
     out[i].line = wire::cpython::line_at(
         out[i].code->lines, out[i].code->line, steps_[i].instruction - code_begin);
   }
-  if (!deep && outermost == steps_.back().frame && steps_.back().generator) {
+  const Step& last = steps_.back();
+  if (!is_deep && outermost == last.frame && last.generator) {
     if (yielded_.empty())
-      yielded_ = out, yielder_ = steps_.back();
+      yielded_ = out, yielder_ = last;
     return Reading::kTorn;
   }
   out.back().entry = true;

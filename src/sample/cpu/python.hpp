@@ -9,7 +9,7 @@
 // is known by it: it is of code that was seen to call the generator before.
 //
 // Places of fields: wire/cpython.hpp. What is read for one sample is bounded in steps and in time:
-// the program may have linked its structures into rings. Threads are told apart by their native
+// the program may have linked its structures into rings. A thread is found by its native
 // number (3.11 and later), before by what glibc notes in its own descriptor of the thread.
 // Function, file and line of its definition are read, nothing else.
 #pragma once
@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -101,6 +102,12 @@ class Python {
 
  private:
   Python() = default;
+  struct Interpreter;
+  /// nullopt: the process runs no Python.
+  [[nodiscard]] static std::optional<Interpreter> interpreter_of(const Space& space);
+  void set_places(const Interpreter& interpreter);
+  /// False where its memory cannot be read.
+  bool read_version(const Interpreter& interpreter);
   void find_cold(Tables& tables, std::uint64_t bias);
   void begin();
   bool read(std::uint64_t address, void* into, std::size_t bytes);
@@ -109,13 +116,25 @@ class Python {
   /// A word, by way of the page that was read last.
   bool word(std::uint64_t address, std::uint64_t& value);
   std::uint64_t thread_state(std::uint32_t own_tid);
+  /// The thread's state in the list of an interpreter, 0: it is not there. Counts `left` down.
+  std::uint64_t state_in(std::uint64_t interpreter, std::uint32_t own_tid, std::size_t& left);
+  bool is_state_of(std::uint64_t state, std::uint32_t own_tid);
+  /// 0 where it cannot be read.
+  std::uint32_t tid_of(std::uint64_t state);
   Reading read_whole(std::uint32_t own_tid, std::vector<PythonFrame>& out);
   Reading walk(std::uint64_t state, std::vector<PythonFrame>& out, std::uint64_t& outermost);
+  struct Step;
+  /// nullopt: the frame changed meanwhile.
+  std::optional<Step> read_step(std::uint64_t frame, bool with_instruction);
+  /// Fills `steps_`. False where a frame changed meanwhile.
+  bool read_steps(std::uint64_t state);
+  /// Finds the functions of `steps_`, and leaves in it only those that have one.
+  Reading name_steps(std::vector<PythonFrame>& out);
   void join_generator(std::vector<PythonFrame>& out);
   /// Reads the code objects of `steps_`, for code_at().
   void read_codes();
   const PythonCode* code_at(std::uint64_t address);
-  bool text(std::uint64_t address, std::size_t most, std::string& out);
+  bool text(std::uint64_t address, std::size_t max_length, std::string& out);
 
   std::uint32_t pid_ = 0;
   std::string version_;
@@ -134,6 +153,7 @@ class Python {
     std::uint64_t frame = 0, code = 0;
     bool entry = false, generator = false, shim = false;
     std::uint64_t instruction = 0;  ///< that it is at; 0: was not read
+    std::uint64_t caller = 0;       ///< its frame
   };
   std::vector<Step> steps_;           ///< of a walk
   std::vector<PythonFrame> yielded_;  ///< of one that ended at a generator, which had just yielded
@@ -145,7 +165,7 @@ class Python {
   struct Caller {
     const PythonCode* code = nullptr;
     bool through_c = false;  ///< C code called the loop again
-    std::uint32_t seen = 0;
+    std::uint32_t count = 0;
   };
   [[nodiscard]] std::vector<Caller> callers_of(const PythonCode* code) const;
   std::unordered_map<const PythonCode*, std::vector<Caller>> noted_callers_;
@@ -154,7 +174,7 @@ class Python {
   std::size_t code_bytes_ = 0;
   std::vector<std::uint64_t> addresses_;  ///< of code objects that were read, in order
   std::vector<iovec> remote_;             ///< the same, to be read
-  std::vector<char> objects_;             ///< their first bytes, so many of each:
+  std::vector<char> objects_;             ///< their first `object_bytes_`, of each
   std::size_t object_bytes_ = 0;
   std::size_t reads_left_ = 0;
   std::int64_t most_time_ns_ = 10'000'000;  ///< for one sample

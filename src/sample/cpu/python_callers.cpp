@@ -41,7 +41,7 @@ void Python::note_callers(const std::vector<PythonFrame>& frames) {
         continue;
       caller = callers.insert(caller, {code, through_c, 0});
     }
-    ++caller->seen;
+    ++caller->count;
   }
 }
 
@@ -50,11 +50,11 @@ std::vector<Python::Caller> Python::callers_of(const PythonCode* code) const {
   if (noted == noted_callers_.end())
     return {};
   std::vector<Caller> callers = noted->second;
-  std::uint32_t most_seen = 0;
+  std::uint32_t highest_count = 0;
   for (const Caller& caller : callers)
-    most_seen = std::max(most_seen, caller.seen);
+    highest_count = std::max(highest_count, caller.count);
   std::erase_if(callers,
-                [&](const Caller& caller) { return caller.seen < most_seen / kRareCaller; });
+                [&](const Caller& caller) { return caller.count < highest_count / kRareCaller; });
   return callers;
 }
 

@@ -38,10 +38,38 @@ base::Result<BlockFile> new_file(const std::filesystem::path& folder) {
   return BlockFile::create(folder / name, wire::cpu::kMagic, wire::cpu::kVersion);
 }
 
+/// What it is and what to do about it, on one line.
+std::string on_one_line(const base::Error& error) {
+  if (error.hint.empty())
+    return error.what;
+  return error.what + ". " + error.hint;
+}
+
+/// The lines of the stream's description that say what is sampled; `attached`: of a program that
+/// runs already.
+std::string description_of(const base::Result<Events>& events,
+                           std::int64_t interval_ns,
+                           bool attached) {
+  std::string description = "interval_ns " + std::to_string(interval_ns) + "\nunwinding ";
+  if (!events)
+    description += "none\npolled " + on_one_line(events.error());
+  else if (events->stack_bytes() > 0)
+    description +=
+        "tables of the stack's copy of " + std::to_string(events->stack_bytes()) + " bytes";
+  else
+    description += "frame pointers";
+  description += "\n";
+  if (events && !events->kernel())
+    description += "refused kernel\n";
+  if (events && !events->switches() && !attached)
+    description += "refused context switches\n";
+  return description;
+}
+
 /// Only samples wake us, so the threads that ran last are looked at a little later: what do they
 /// wait for? Then rarely.
 constexpr std::int64_t kSoon_ns = 4'000'000, kRarely_ns = 20'000'000;
-/// Where only /proc tells what a thread waits for, waits of a millisecond are looked at while they
+/// Where only /proc says what a thread waits for, waits of a millisecond are looked at while they
 /// last: while a thread runs, one may begin unseen.
 constexpr std::int64_t kGlance_ns = 400'000;
 
@@ -57,26 +85,28 @@ class Watch {
   bool turns(std::int64_t now_ns, std::uint64_t records) {
     records_ += records;
     const std::int64_t passed = now_ns - since_ns_;
-    const auto most =
+    const auto affordable =
         static_cast<std::uint64_t>(kMost_per_s * (static_cast<double>(passed) * 1e-9));
-    if (on_ && passed >= (since_ns_ == turned_ns_ ? kAgain_ns : kWindow_ns) && records_ > most &&
-        records_ > kFew) {
-      on_ = false;
-    } else if (!on_ && passed >= kBlind_ns + kToggles * turning_ns_) {
-      on_ = true;
-    } else {
+    const bool is_too_fast = records_ > affordable && records_ > kFew;
+    const std::int64_t window_ns = has_just_turned() ? kAgain_ns : kWindow_ns;
+    const bool ends = on_ && passed >= window_ns && is_too_fast;
+    const bool begins = !on_ && passed >= kBlind_ns + kToggles * turning_ns_;
+    if (!ends && !begins) {
       if (on_ && passed > 4 * kWindow_ns)
         since_ns_ = now_ns, records_ = 0;
       return false;
     }
+    on_ = begins;
     since_ns_ = now_ns;
     records_ = 0;
     return true;
   }
   [[nodiscard]] bool on() const { return on_; }
   /// How soon turns() wants to be asked again.
-  [[nodiscard]] std::int64_t patience_ns(std::int64_t most) const {
-    return on_ && since_ns_ == turned_ns_ ? std::min<std::int64_t>(most, 1'000'000) : most;
+  [[nodiscard]] std::int64_t patience_ns(std::int64_t limit_ns) const {
+    if (on_ && has_just_turned())
+      return std::min<std::int64_t>(limit_ns, 1'000'000);
+    return limit_ns;
   }
   /// What turning took: with many threads it takes long, and is done less often.
   void turned(std::int64_t now_ns) {
@@ -85,6 +115,7 @@ class Watch {
   }
 
  private:
+  [[nodiscard]] bool has_just_turned() const { return since_ns_ == turned_ns_; }
   static constexpr double kMost_per_s = 40'000;
   static constexpr std::uint64_t kFew = 200;
   static constexpr std::int64_t kWindow_ns = 5'000'000, kAgain_ns = 2'000'000,
@@ -125,9 +156,9 @@ struct Recorder::State {
 
 void Recorder::State::run() {
   // Signals are for the thread that runs the program.
-  sigset_t all;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  sigset_t every_signal;
+  sigfillset(&every_signal);
+  ::pthread_sigmask(SIG_SETMASK, &every_signal, nullptr);
   try {
     if (events)
       record();
@@ -144,7 +175,8 @@ void Recorder::State::record() {
   std::int64_t flushed = begun, looked = begun;
   Watch watch(begun);
   bool awake = true;
-  const std::int64_t least_ns = events->kernel() || !events->switches() ? kSoon_ns : kGlance_ns;
+  const bool may_glance = !events->kernel() && events->switches();
+  const std::int64_t least_ns = may_glance ? kGlance_ns : kSoon_ns;
   for (std::int64_t patience_ns = least_ns; !ended;) {
     real_time.ends();
     const bool woken = events->wait(watch.patience_ns(patience_ns));
@@ -155,8 +187,8 @@ void Recorder::State::record() {
     real_time.begins();
     const auto [samples, switches] = events->drain(sampler);
     const bool glances = least_ns < kSoon_ns && (switches > 0 || awake);
-    patience_ns =
-        woken || samples > 0 || glances ? least_ns : std::min(2 * patience_ns, kRarely_ns);
+    const bool is_active = woken || samples > 0 || glances;
+    patience_ns = is_active ? least_ns : std::min(2 * patience_ns, kRarely_ns);
     events->be_quiet(sampler.patient(now_ns()));
     real_time.rests(events->quiet());
     sampler.ask_for_calls();
@@ -209,9 +241,9 @@ void Recorder::State::turn(Watch& watch) {
     sampler.watching_begins(now_ns());
   } else {
     events->watch_switches(false);
-    const std::int64_t at = now_ns();
+    const std::int64_t ended_at_ns = now_ns();
     (void)events->drain(sampler);  // all that was recorded before
-    sampler.watching_ends(at);
+    sampler.watching_ends(ended_at_ns);
   }
   watch.turned(now_ns());
 }
@@ -227,7 +259,7 @@ base::Result<void> leave_refusal(const std::filesystem::path& folder, const base
   auto file = new_file(folder);
   if (!file)
     return base::fail(std::move(file));
-  file->event(wire::cpu::kUnavailable, why.hint.empty() ? why.what : why.what + ". " + why.hint, 1);
+  file->event(wire::cpu::kUnavailable, on_one_line(why), 1);
   return {};
 }
 
@@ -246,21 +278,7 @@ base::Result<std::unique_ptr<Recorder::State>> Recorder::make(const Options& opt
   if (!events && !options.may_poll)
     return base::fail(std::move(events));
   const std::int64_t interval_ns = events ? options.interval_ns : Polls::kInterval_ns;
-  std::string description = "interval_ns " + std::to_string(interval_ns) + "\nunwinding ";
-  if (!events)
-    description += "none\npolled " + events.error().what +
-                   (events.error().hint.empty() ? "" : ". " + events.error().hint);
-  else if (events->stack_bytes() > 0)
-    description +=
-        "tables of the stack's copy of " + std::to_string(events->stack_bytes()) + " bytes";
-  else
-    description += "frame pointers";
-  description += "\n";
-  if (events && !events->kernel())
-    description += "refused kernel\n";
-  if (events && !events->switches() && to == nullptr)
-    description += "refused context switches\n";
-  description += options.regions;
+  std::string description = description_of(events, interval_ns, to != nullptr) + options.regions;
   auto state = std::make_unique<State>(events ? std::optional(std::move(*events)) : std::nullopt,
                                        std::move(*file),
                                        std::move(description),
@@ -270,7 +288,7 @@ base::Result<std::unique_ptr<Recorder::State>> Recorder::make(const Options& opt
 
 base::Result<void> Recorder::begin() {
   try {
-    state_->thread = std::thread([own = state_.get()] { own->run(); });
+    state_->thread = std::thread([state = state_.get()] { state->run(); });
   } catch (const std::system_error& error) {
     return base::fail(base::Code::kPermission,
                       std::string("no thread can be started: ") + error.what(),
@@ -300,14 +318,14 @@ base::Result<Recorder> Recorder::start(const Options& options) {
   return recorder;
 }
 
-// A thread that came while others were looked at has the events of who started it, if that one had
-// them by then: the kernel has told so. Else it gets its own, and who starts threads without end is
-// looked at a bounded number of times.
+// A thread that came while others were looked at has the events of the thread that started it, if
+// that one had them by then: the kernel's records say so. Else it gets its own. A program that
+// starts threads without end is looked at a bounded number of times.
 base::Result<void> Recorder::State::find_all(const Running& to) {
   constexpr int kMostLooks = 16;
-  std::set<std::uint32_t> seen;
+  std::set<std::uint32_t> known_pids;
   for (int look = 0; look < kMostLooks; ++look) {
-    bool more = false;
+    bool found_new = false;
     for (const Member& member : members_of(to.pid, to.tree)) {
       const std::vector<std::uint32_t> tids = threads_of(member.pid);
       (void)events->drain(sampler);
@@ -317,17 +335,17 @@ base::Result<void> Recorder::State::find_all(const Running& to) {
         if (auto followed = events->follow(tid); !followed)
           return followed;
         sampler.found_thread({member.pid, tid}, name_of_thread(member.pid, tid));
-        more = true;
+        found_new = true;
       }
-      if (!seen.insert(member.pid).second)
+      if (!known_pids.insert(member.pid).second)
         continue;
       sampler.found(member.pid, member.parent_pid, name_of_thread(member.pid, member.pid));
       maps_of(member.pid, [&](const Mapped& mapped) { sampler.mapped(mapped); });
     }
-    if (!more)
+    if (!found_new)
       break;
   }
-  if (seen.empty())
+  if (known_pids.empty())
     return base::fail(base::Code::kNoInput,
                       "process " + std::to_string(to.pid) + " has ended meanwhile");
   return {};
@@ -346,10 +364,10 @@ bool Recorder::State::has_short_threads() {
 }
 
 base::Result<Recorder> Recorder::attach(const Options& options, const Running& to) {
-  auto made = make(options, &to);
-  if (!made)
-    return base::fail(std::move(made));
-  State& state = **made;
+  auto new_state = make(options, &to);
+  if (!new_state)
+    return base::fail(std::move(new_state));
+  State& state = **new_state;
   state.sampler.waits_for_window();
   if (!state.events)
     state.polled = {to.pid, to.tree, true};
@@ -359,13 +377,13 @@ base::Result<Recorder> Recorder::attach(const Options& options, const Running& t
     Options often = options;
     often.interval_ns = options.short_interval_ns;
     often.short_interval_ns = 0;
-    made->reset();
+    new_state->reset();
     return attach(often, to);
   }
   state.from_ns = now_ns();
   state.sampler.window_begins(state.from_ns,
                               [](const Task& task) { return sleeps(task.pid, task.tid); });
-  Recorder recorder(std::move(*made));
+  Recorder recorder(std::move(*new_state));
   if (auto begun = recorder.begin(); !begun)
     return base::fail(std::move(begun));
   return recorder;

@@ -104,7 +104,9 @@ void begin(Cupti& cupti, const Device& device, const Options& options, std::vect
   Sampled& sampled = out.back();
   const auto unavailable = [&](const base::Error& error) {
     sampled.device = nullptr;
-    const std::string why = error.what + (error.where.empty() ? "" : " (" + error.where + ")");
+    std::string why = error.what;
+    if (!error.where.empty())
+      why += " (" + error.where + ")";
     say("unavailable " + why);
     sampled.stream.event(EventKind::kUnavailable, why);
   };
@@ -114,20 +116,18 @@ void begin(Cupti& cupti, const Device& device, const Options& options, std::vect
     unavailable({Code::kToolMissing, "old: " + device.chip + " has none of the counters", {}, {}});
   } else {
     auto sampler = cupti.start(device, *set, options.interval_ns);
-    std::string told = "sampling " + device.uuid + " " + base::join(set->metrics, " ");
+    if (!sampler)
+      return unavailable(sampler.error());
+    std::string line = "sampling " + device.uuid + " " + base::join(set->metrics, " ");
     if (!set->left_out.empty())
-      told += "; left out: " + base::join(set->left_out, " ");
-    if (sampler)
-      say(told);
-    if (sampler)
-      sampled.sampler = std::move(*sampler);
-    else
-      unavailable(sampler.error());
+      line += "; left out: " + base::join(set->left_out, " ");
+    say(line);
+    sampled.sampler = std::move(*sampler);
   }
 }
 
-/// For whoever measures (tests/gpu/sample.sh); rangescope no longer listens.
-void tell_cost(const Spent& spent) {
+/// Read by tests/gpu/sample.sh; rangescope no longer listens.
+void say_cost(const Spent& spent) {
   const auto ms = [](std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; };
   say("cost " + std::to_string(spent.samples) + " samples of " +
       ms(spent.last_ns - spent.first_ns) + " in " + std::to_string(spent.polls) +
@@ -158,12 +158,12 @@ bool slurm_tasks_here(unsigned& tasks) {
     std::string hosts = "1";
     if (bracket < part.size() && part.ends_with(')'))
       hosts = part.substr(bracket + 2, part.size() - bracket - 3);
-    unsigned so_many = 0;
-    if (!wire::parse_rank(count.c_str(), tasks) || !wire::parse_rank(hosts.c_str(), so_many))
+    unsigned host_count = 0;
+    if (!wire::parse_rank(count.c_str(), tasks) || !wire::parse_rank(hosts.c_str(), host_count))
       return false;
-    if (node < so_many)
+    if (node < host_count)
       return true;
-    node -= so_many;
+    node -= host_count;
   }
   return false;
 }
@@ -177,6 +177,133 @@ bool sees_its_own() {
                                                           base::split(of_step, ',').size());
 }
 
+/// Of helper_arguments(), at least three.
+Options options_of(const std::vector<std::string>& arguments) {
+  Options options;
+  options.folder = arguments[0];
+  options.interval_ns =
+      std::max<std::int64_t>(base::to_int(arguments[1]).value_or(1'000'000), 1000);
+  options.most_bytes = static_cast<std::uint64_t>(base::to_int(arguments[2]).value_or(512 << 20));
+  for (std::size_t i = 3; i < arguments.size(); ++i) {
+    Wanted& any = options.wanted.emplace_back();
+    for (const std::string_view name : base::split(arguments[i], '|'))
+      any.emplace_back(name);
+  }
+  return options;
+}
+
+/// Opens CUPTI, and gives this process's share of the devices; none, and says why, where they
+/// cannot be sampled.
+std::vector<Device> devices_to_sample(std::unique_ptr<Cupti>& cupti) {
+  auto opened = open_cupti();
+  if (!opened) {
+    say("unavailable missing: " + opened.error().what);
+    return {};
+  }
+  cupti = std::move(*opened);
+  const auto found = cupti->devices();
+  if (!found) {
+    say("unavailable missing: " + found.error().what);
+    return {};
+  }
+  const auto [first, last] = own_share(found->size());
+  return {found->begin() + static_cast<std::ptrdiff_t>(first),
+          found->begin() + static_cast<std::ptrdiff_t>(last)};
+}
+
+void record_failure(Sampled& sampled, const base::Error& error) {
+  sampled.stream.event(EventKind::kFailed, error.what + " (" + error.where + ")");
+  sampled.sampler.reset();
+}
+
+/// The program of the run that counted no longer does.
+void start_again(Cupti& cupti, std::int64_t interval_ns, Sampled& sampled) {
+  auto sampler = cupti.start(*sampled.device, sampled.set, interval_ns);
+  sampled.stream.event(EventKind::kAside, "", 0);
+  if (sampler)
+    sampled.sampler = std::move(*sampler);
+  else
+    record_failure(sampled, sampler.error());
+}
+
+/// Takes what was sampled. `last`: stdin has ended; `steps_aside`: the program wants to count.
+void take_samples(Sampled& sampled, bool last, bool steps_aside) {
+  const bool ends = last || steps_aside;
+  const auto done =
+      ends ? sampled.sampler->stop(sampled.stream) : sampled.sampler->poll(sampled.stream);
+  if (!done) {
+    record_failure(sampled, done.error());
+    sampled.device = nullptr;
+  } else if (!last && ends) {
+    sampled.stream.event(EventKind::kAside, "the program counts", 1);
+    say_cost(sampled.sampler->spent());
+    sampled.sampler.reset();
+  }
+}
+
+/// `cupti` is not null where any of the devices is sampled.
+void sample_until_stdin_ends(Cupti* cupti,
+                             const Aside& aside,
+                             std::int64_t interval_ns,
+                             std::vector<Sampled>& devices) {
+  const std::int64_t wait =
+      std::clamp<std::int64_t>(kPollSamples * interval_ns, 5'000'000, 100'000'000);
+  std::int64_t flushed = now_ns();
+  bool is_aside = false;
+  for (bool last = false; !last;) {
+    last = ended_within(std::chrono::milliseconds(wait / 1'000'000));
+    const bool is_asked = aside.asked(), changes = is_asked != is_aside && !last;
+    for (Sampled& sampled : devices) {
+      if (changes && !is_asked && sampled.device != nullptr)
+        start_again(*cupti, interval_ns, sampled);
+      else if (sampled.sampler)
+        take_samples(sampled, last, changes && is_asked);
+    }
+    if (changes) {
+      is_aside = is_asked;
+      aside.say(is_aside);
+    }
+    if (now_ns() - flushed > 1'000'000'000) {
+      for (Sampled& sampled : devices)
+        sampled.stream.flush(false);
+      flushed = now_ns();
+    }
+  }
+  for (Sampled& sampled : devices) {
+    if (sampled.sampler)
+      say_cost(sampled.sampler->spent());
+    sampled.sampler.reset();
+    sampled.stream.flush(true);
+  }
+}
+
+/// What the sampling process says until it is ready, or has nothing to sample; what it said until
+/// then after 20 seconds: the driver of eight GPUs takes seconds to start where its persistence
+/// daemon does not run.
+std::string read_answer(int output) {
+  std::string answer;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        until - std::chrono::steady_clock::now());
+    pollfd ready{output, POLLIN, 0};
+    if (left.count() <= 0 ||
+        (::poll(&ready, 1, static_cast<int>(left.count())) < 0 && errno != EINTR))
+      break;
+    char text[512];
+    const ssize_t got = ::read(output, text, sizeof text);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      break;
+    answer.append(text, static_cast<std::size_t>(got));
+    if (answer.find("ready\n") != std::string::npos ||
+        answer.find("nothing\n") != std::string::npos)
+      break;
+  }
+  return answer;
+}
+
 }  // namespace
 
 std::pair<std::size_t, std::size_t> own_share(std::size_t devices) {
@@ -185,11 +312,14 @@ std::pair<std::size_t, std::size_t> own_share(std::size_t devices) {
       return wire::parse_rank(std::getenv(name), value);
     });
   };
+  const std::pair<std::size_t, std::size_t> all{0, devices};
   unsigned rank = 0, ranks = 0;
-  if (sees_its_own() || !number(wire::kLocalRankVariables, rank) ||
-      (!number(wire::kLocalWorldVariables, ranks) && !slurm_tasks_here(ranks)) || rank >= ranks ||
-      devices < ranks)
-    return {0, devices};
+  if (sees_its_own() || !number(wire::kLocalRankVariables, rank))
+    return all;
+  if (!number(wire::kLocalWorldVariables, ranks) && !slurm_tasks_here(ranks))
+    return all;
+  if (rank >= ranks || devices < ranks)
+    return all;
   return {devices * rank / ranks, devices * (rank + 1) / ranks};
 }
 
@@ -210,34 +340,12 @@ int run_helper(const std::vector<std::string>& arguments) {
     ::unsetenv(variable);
   if (arguments.size() < 3)
     return base::exit_code(Code::kUsage);
-  Options options;
-  options.folder = arguments[0];
-  options.interval_ns =
-      std::max<std::int64_t>(base::to_int(arguments[1]).value_or(1'000'000), 1000);
-  options.most_bytes = static_cast<std::uint64_t>(base::to_int(arguments[2]).value_or(512 << 20));
-  for (std::size_t i = 3; i < arguments.size(); ++i) {
-    Wanted& any = options.wanted.emplace_back();
-    for (const std::string_view name : base::split(arguments[i], '|'))
-      any.emplace_back(name);
-  }
-
+  const Options options = options_of(arguments);
   std::vector<Sampled> sampled;
   std::vector<Device> devices;
   std::unique_ptr<Cupti> cupti;
   if (!options.wanted.empty()) {
-    auto opened = open_cupti();
-    if (opened)
-      cupti = std::move(*opened);
-    auto found = cupti ? cupti->devices() : base::Result<std::vector<Device>>{};
-    if (found) {
-      const auto [first, last] = own_share(found->size());
-      devices.assign(found->begin() + static_cast<std::ptrdiff_t>(first),
-                     found->begin() + static_cast<std::ptrdiff_t>(last));
-    }
-    if (!opened)
-      say("unavailable missing: " + opened.error().what);
-    if (opened && !found)
-      say("unavailable missing: " + found.error().what);
+    devices = devices_to_sample(cupti);
     for (const Device& device : devices)
       begin(*cupti, device, options, sampled);
   }
@@ -248,56 +356,7 @@ int run_helper(const std::vector<std::string>& arguments) {
   }
   const Aside aside(options.folder);
   say("ready");
-
-  const std::int64_t wait =
-      std::clamp<std::int64_t>(kPollSamples * options.interval_ns, 5'000'000, 100'000'000);
-  const auto failed = [](Sampled& each, const base::Error& error) {
-    each.stream.event(EventKind::kFailed, error.what + " (" + error.where + ")");
-    each.sampler.reset();
-  };
-  std::int64_t flushed = now_ns();
-  bool stepped_aside = false;
-  for (bool last = false; !last;) {
-    last = ended_within(std::chrono::milliseconds(wait / 1'000'000));
-    const bool asked = aside.asked(), steps = asked != stepped_aside && !last;
-    for (Sampled& each : sampled) {
-      if (steps && !asked && each.device != nullptr) {
-        auto again = cupti->start(*each.device, each.set, options.interval_ns);
-        each.stream.event(EventKind::kAside, "", 0);
-        if (again)
-          each.sampler = std::move(*again);
-        else
-          failed(each, again.error());
-        continue;
-      }
-      if (!each.sampler)
-        continue;
-      const bool ends = last || (steps && asked);
-      if (const auto done =
-              ends ? each.sampler->stop(each.stream) : each.sampler->poll(each.stream);
-          !done) {
-        failed(each, done.error());
-        each.device = nullptr;
-      } else if (!last && ends) {
-        each.stream.event(EventKind::kAside, "the program counts", 1);
-        tell_cost(each.sampler->spent());
-        each.sampler.reset();
-      }
-    }
-    if (steps)
-      aside.say(stepped_aside = asked);
-    if (now_ns() - flushed > 1'000'000'000) {
-      for (Sampled& each : sampled)
-        each.stream.flush(false);
-      flushed = now_ns();
-    }
-  }
-  for (Sampled& each : sampled) {
-    if (each.sampler)
-      tell_cost(each.sampler->spent());
-    each.sampler.reset();
-    each.stream.flush(true);
-  }
+  sample_until_stdin_ends(cupti.get(), aside, options.interval_ns, sampled);
   return 0;
 }
 
@@ -350,36 +409,17 @@ base::Result<Beside> Beside::start(const Options& options) {
         Code::kIo, std::string("cannot start the sampling process: ") + std::strerror(error), self);
   }
 
-  // The driver of eight GPUs takes seconds to start where its persistence daemon does not run.
-  std::string answer;
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        until - std::chrono::steady_clock::now());
-    pollfd ready{output[0], POLLIN, 0};
-    if (left.count() <= 0 ||
-        (::poll(&ready, 1, static_cast<int>(left.count())) < 0 && errno != EINTR))
-      break;
-    char text[512];
-    const ssize_t got = ::read(output[0], text, sizeof text);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      break;
-    answer.append(text, static_cast<std::size_t>(got));
-    if (answer.find("ready\n") != std::string::npos ||
-        answer.find("nothing\n") != std::string::npos)
-      break;
-  }
+  const std::string answer = read_answer(output[0]);
   ::close(output[0]);
   if (answer.find("ready\n") != std::string::npos)
     return beside;
   beside.stop();
-  const auto line = answer.find("unavailable ");
-  return base::fail(Code::kToolMissing,
-                    line == std::string::npos
-                        ? "nothing on the device can be sampled"
-                        : answer.substr(line + 12, answer.find('\n', line) - line - 12));
+  constexpr std::string_view kUnavailable = "unavailable ";
+  const auto line = answer.find(kUnavailable);
+  if (line == std::string::npos)
+    return base::fail(Code::kToolMissing, "nothing on the device can be sampled");
+  const auto reason = line + kUnavailable.size();
+  return base::fail(Code::kToolMissing, answer.substr(reason, answer.find('\n', line) - reason));
 }
 
 bool Beside::stop() {

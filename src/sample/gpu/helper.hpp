@@ -37,7 +37,7 @@ struct Options {
 /// The sampling process itself; `arguments` as of helper_arguments(). Its exit code.
 [[nodiscard]] int run_helper(const std::vector<std::string>& arguments);
 
-/// A sampling process beside a program: started before it, stopped after it.
+/// A sampling process for a program: started before it, stopped after it.
 class Beside {
  public:
   Beside() = default;
