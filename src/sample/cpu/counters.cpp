@@ -12,13 +12,13 @@ constexpr std::uint64_t cache(std::uint64_t id, std::uint64_t result) {
   return id | std::uint64_t{PERF_COUNT_HW_CACHE_OP_READ} << 8 | result << 16;
 }
 
-struct Known {
+struct NamedCounter {
   std::string_view name;
   std::uint32_t type;
   std::uint64_t config, period;
   bool in_kernel = false;
 };
-constexpr Known kKnown[] = {
+constexpr NamedCounter kCounters[] = {
     {"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 10'000'019},
     {"ref-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES, 10'000'019},
     {"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, 10'000'019},
@@ -47,10 +47,10 @@ constexpr Known kKnown[] = {
 }  // namespace
 
 std::optional<CounterEvent> counter_event(std::string_view name) {
-  for (const Known& known : kKnown)
-    if (known.name == name)
+  for (const NamedCounter& counter : kCounters)
+    if (counter.name == name)
       return CounterEvent{
-          std::string(name), known.type, known.config, known.period, known.in_kernel};
+          std::string(name), counter.type, counter.config, counter.period, counter.in_kernel};
   std::uint64_t raw = 0;
   const char* end = name.data() + name.size();
   if (name.size() < 2 || name.front() != 'r')
@@ -63,8 +63,8 @@ std::optional<CounterEvent> counter_event(std::string_view name) {
 
 std::vector<std::string> counter_names() {
   std::vector<std::string> names;
-  for (const Known& known : kKnown)
-    names.emplace_back(known.name);
+  for (const NamedCounter& counter : kCounters)
+    names.emplace_back(counter.name);
   return names;
 }
 

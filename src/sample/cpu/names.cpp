@@ -41,16 +41,18 @@ std::optional<std::uint64_t> hex(std::string_view text) {
   if (text.starts_with("0x"))
     text.remove_prefix(2);  // Java writes it before addresses and sizes
   std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
-                                                                  : std::nullopt;
+  const char* text_end = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), text_end, value, 16);
+  if (error != std::errc() || end != text_end)
+    return std::nullopt;
+  return value;
 }
 
 std::map<std::uint64_t, std::vector<Function>> read_cache(const fs::path& file) {
-  std::map<std::uint64_t, std::vector<Function>> known;
+  std::map<std::uint64_t, std::vector<Function>> names;
   const auto text = base::read_regular(file, kMostCached);
   if (!text)
-    return known;
+    return names;
   for (const std::string_view line : base::split(*text, '\n')) {
     const auto fields = base::split(line, '\t');
     const auto address = hex(fields.front());
@@ -66,22 +68,23 @@ std::map<std::uint64_t, std::vector<Function>> read_cache(const fs::path& file) 
       };
       functions.push_back({std::string(parts[3]), std::string(parts[2]), number(0), number(1)});
     }
-    known[*address] = std::move(functions);
+    names[*address] = std::move(functions);
   }
-  return known;
+  return names;
 }
 
 void write_cache(const fs::path& file,
-                 const std::map<std::uint64_t, std::vector<Function>>& known) {
+                 const std::map<std::uint64_t, std::vector<Function>>& names) {
   std::string text;
-  for (const auto& [address, functions] : known) {
+  for (const auto& [address, functions] : names) {
     char digits[16];
     text.append(digits, std::to_chars(digits, digits + sizeof digits, address, 16).ptr);
     for (const Function& function : functions) {
       if ((function.name + function.file).find_first_of("\t\n\x1f") != std::string::npos)
         continue;
-      text += '\t' + std::to_string(function.line) + kBetween + std::to_string(function.at) +
-              kBetween + function.file + kBetween + function.name;
+      text += '\t' + std::to_string(function.line) + kBetween +
+              std::to_string(function.line_of_address) + kBetween + function.file + kBetween +
+              function.name;
     }
     text += '\n';
     if (text.size() > kMostCached)
@@ -96,9 +99,10 @@ void write_cache(const fs::path& file,
   const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
   if (fd < 0)
     return;
-  const bool whole = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool is_written =
+      ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   ::close(fd);
-  if (!whole || ::rename(temporary.c_str(), file.c_str()) != 0)
+  if (!is_written || ::rename(temporary.c_str(), file.c_str()) != 0)
     ::unlink(temporary.c_str());
 }
 
@@ -137,16 +141,29 @@ void lines_backwards(int fd,
       return;
     block += tail;
     std::string_view left = block;
-    for (std::size_t at = left.rfind('\n'); at != std::string_view::npos; at = left.rfind('\n')) {
-      if (!line(left.substr(at + 1, kMostLine)))
+    for (std::size_t line_break = left.rfind('\n'); line_break != std::string_view::npos;
+         line_break = left.rfind('\n')) {
+      if (!line(left.substr(line_break + 1, kMostLine)))
         return;
-      left = left.substr(0, at);
+      left = left.substr(0, line_break);
     }
     tail = left.substr(0, kMostLine);
     end = begin;
   }
   if (from == 0)
     line(tail);
+}
+
+Function function_of_jit(std::string_view name) {
+  Function function{std::string(name)};
+  // What CPython's trampoline writes: "py::FUNCTION:FILE".
+  if (!function.name.starts_with("py::"))
+    return function;
+  if (const auto colon = function.name.rfind(':'); colon > 4) {
+    function.file = function.name.substr(colon + 1);
+    function.name = function.name.substr(4, colon - 4);
+  }
+  return function;
 }
 
 }  // namespace
@@ -165,10 +182,10 @@ std::vector<Named> names_in_perf_map(const fs::path& file,
                     (status.st_uid == 0 || status.st_uid == ::geteuid());
   std::vector<std::size_t> next(addresses.size() + 1);
   std::iota(next.begin(), next.end(), std::size_t{0});
-  const auto first_from = [&](std::size_t at) {
-    while (next[at] != at)
-      at = next[at] = next[next[at]];
-    return at;
+  const auto first_from = [&](std::size_t index) {
+    while (next[index] != index)
+      index = next[index] = next[next[index]];
+    return index;
   };
   const auto size = ours ? static_cast<std::uint64_t>(status.st_size) : 0;
   std::size_t left = addresses.size();
@@ -182,19 +199,11 @@ std::vector<Named> names_in_perf_map(const fs::path& file,
         if (!start || !bytes)
           return true;
         const auto begin = std::lower_bound(addresses.begin(), addresses.end(), *start);
-        for (auto at = first_from(static_cast<std::size_t>(begin - addresses.begin()));
-             at < addresses.size() && addresses[at] - *start < *bytes;
-             at = first_from(at)) {
-          Function function{std::string(line.substr(second + 1))};
-          // What CPython's trampoline writes: "py::FUNCTION:FILE".
-          if (function.name.starts_with("py::")) {
-            if (const auto colon = function.name.rfind(':'); colon > 4) {
-              function.file = function.name.substr(colon + 1);
-              function.name = function.name.substr(4, colon - 4);
-            }
-          }
-          out.push_back({addresses[at], {std::move(function)}});
-          next[at] = at + 1;
+        for (auto index = first_from(static_cast<std::size_t>(begin - addresses.begin()));
+             index < addresses.size() && addresses[index] - *start < *bytes;
+             index = first_from(index)) {
+          out.push_back({addresses[index], {function_of_jit(line.substr(second + 1))}});
+          next[index] = index + 1;
           --left;
         }
         return left > 0;
@@ -216,13 +225,13 @@ std::vector<Named> names_in_kallsyms(const fs::path& file,
     if (!start || *start == 0 || parts.size() < 3 ||
         parts[1].find_first_of("tTwW") == std::string_view::npos)
       continue;
-    const auto at =
+    const auto index =
         std::lower_bound(addresses.begin(), addresses.end(), *start) - addresses.begin();
-    if (at == std::ssize(addresses))
+    if (index == std::ssize(addresses))
       continue;
-    auto& known = best[static_cast<std::size_t>(at)];
-    if (*start > known.first)
-      known = {*start, std::string(parts[2].substr(0, parts[2].find('\t')))};
+    auto& nearest = best[static_cast<std::size_t>(index)];
+    if (*start > nearest.first)
+      nearest = {*start, std::string(parts[2].substr(0, parts[2].find('\t')))};
   }
   std::vector<Named> out;
   for (std::size_t i = 0; i < addresses.size(); ++i) {
@@ -264,22 +273,22 @@ std::vector<Named> names_of_module(const Module& module,
   if (id.empty())
     return names_aside(opened, name, addresses, unnamed);
   const fs::path file = cache / id;
-  auto known = read_cache(file);
-  std::vector<std::uint64_t> unknown;
+  auto names = read_cache(file);
+  std::vector<std::uint64_t> not_cached;
   for (const std::uint64_t address : addresses)
-    if (!known.contains(address))
-      unknown.push_back(address);
-  if (!unknown.empty()) {
-    for (const std::uint64_t address : unknown)
-      known[address];  // asked, whatever the answer
-    for (Named& named : names_aside(opened, name, unknown, unnamed))
-      known[named.address] = std::move(named.functions);
+    if (!names.contains(address))
+      not_cached.push_back(address);
+  if (!not_cached.empty()) {
+    for (const std::uint64_t address : not_cached)
+      names[address];  // asked, whatever the answer
+    for (Named& named : names_aside(opened, name, not_cached, unnamed))
+      names[named.address] = std::move(named.functions);
     if (unnamed == 0)
-      write_cache(file, known);
+      write_cache(file, names);
   }
   std::vector<Named> out;
   for (const std::uint64_t address : addresses)
-    if (auto& functions = known[address]; !functions.empty())
+    if (auto& functions = names[address]; !functions.empty())
       out.push_back({address, functions});
   return out;
 }
@@ -290,12 +299,12 @@ constexpr int kMostChildren = 4;
 constexpr std::uint64_t kMostFile = 8ull << 30;
 constexpr std::uint32_t kMostAnswer = 16 << 20;
 
-void limit(int what, std::uint64_t most) {
-  rlimit before{};
-  if (::getrlimit(static_cast<__rlimit_resource_t>(what), &before) != 0)
+void limit(__rlimit_resource_t resource, std::uint64_t maximum) {
+  rlimit limits{};
+  if (::getrlimit(resource, &limits) != 0)
     return;
-  before.rlim_cur = before.rlim_max = std::min<rlim_t>(most, before.rlim_max);
-  (void)::setrlimit(static_cast<__rlimit_resource_t>(what), &before);
+  limits.rlim_cur = limits.rlim_max = std::min<rlim_t>(maximum, limits.rlim_max);
+  (void)::setrlimit(resource, &limits);
 }
 
 std::uint64_t own_bytes() {
@@ -310,7 +319,7 @@ std::uint64_t own_bytes() {
 
 // An answer: its length in four bytes, the address, then each function.
 [[noreturn]] void answer(int file,
-                         int to,
+                         int output,
                          const std::string& name,
                          std::span<const std::uint64_t> addresses,
                          const AsideLimits& limits) {
@@ -321,7 +330,7 @@ std::uint64_t own_bytes() {
       own_bytes() + limits.bytes + std::min(static_cast<std::uint64_t>(status.st_size), kMostFile));
   limit(RLIMIT_CPU, static_cast<std::uint64_t>(limits.cpu_s));
   limit(RLIMIT_CORE, 0);
-  name_each(file, name, addresses, [to](const Named& named) {
+  name_each(file, name, addresses, [output](const Named& named) {
     wire::cpu::Packer packer;
     packer.number(named.address);
     packer.number(named.functions.size());
@@ -329,13 +338,13 @@ std::uint64_t own_bytes() {
       packer.text(function.name);
       packer.text(function.file);
       packer.number(function.line);
-      packer.number(function.at);
+      packer.number(function.line_of_address);
     }
     const auto bytes = static_cast<std::uint32_t>(packer.bytes().size());
-    std::string whole(sizeof bytes, '\0');
-    std::memcpy(whole.data(), &bytes, sizeof bytes);
-    whole += packer.bytes();
-    if (!base::write_all(to, whole))
+    std::string message(sizeof bytes, '\0');
+    std::memcpy(message.data(), &bytes, sizeof bytes);
+    message += packer.bytes();
+    if (!base::write_all(output, message))
       ::_exit(1);
   });
   ::_exit(0);
@@ -350,7 +359,7 @@ Named named_of(std::string_view bytes) {
     function.name = unpacker.text();
     function.file = unpacker.text();
     function.line = static_cast<std::uint32_t>(unpacker.number());
-    function.at = static_cast<std::uint32_t>(unpacker.number());
+    function.line_of_address = static_cast<std::uint32_t>(unpacker.number());
     if (unpacker.good())
       named.functions.push_back(std::move(function));
   }
@@ -358,30 +367,33 @@ Named named_of(std::string_view bytes) {
 }
 
 /// Reads answers until the child has given all or is silent for too long.
-void hear(int from, const AsideLimits& limits, std::vector<Named>& out) {
+void hear(int input, const AsideLimits& limits, std::vector<Named>& out) {
   std::string bytes;
   for (;;) {
-    pollfd polled{from, POLLIN, 0};
+    pollfd polled{input, POLLIN, 0};
     char block[64 << 10];
     const int ready = ::poll(&polled, 1, limits.silent_s * 1000);
     if (ready < 0 && errno == EINTR)
       continue;
-    const ssize_t read = ready <= 0 ? 0 : ::read(from, block, sizeof block);
+    if (ready <= 0)
+      return;
+    const ssize_t read = ::read(input, block, sizeof block);
     if (read < 0 && errno == EINTR)
       continue;
     if (read <= 0)
       return;
     bytes.append(block, static_cast<std::size_t>(read));
-    std::size_t at = 0;
-    for (std::uint32_t size = 0; bytes.size() - at >= sizeof size; at += sizeof size + size) {
-      std::memcpy(&size, bytes.data() + at, sizeof size);
+    std::size_t offset = 0;
+    for (std::uint32_t size = 0; bytes.size() - offset >= sizeof size;
+         offset += sizeof size + size) {
+      std::memcpy(&size, bytes.data() + offset, sizeof size);
       if (size > kMostAnswer)
         return;
-      if (bytes.size() - at - sizeof size < size)
+      if (bytes.size() - offset - sizeof size < size)
         break;
-      out.push_back(named_of(std::string_view(bytes).substr(at + sizeof size, size)));
+      out.push_back(named_of(std::string_view(bytes).substr(offset + sizeof size, size)));
     }
-    bytes.erase(0, at);
+    bytes.erase(0, offset);
   }
 }
 

@@ -13,7 +13,7 @@
 
 namespace rangescope::sample::cpu {
 
-/// `addresses`: sorted. `cache`: a folder, made where it is not there; "" for none. `unnamed`: so
+/// `addresses`: sorted. `cache`: a folder, made where it is not there; "" for none. `unnamed`: how
 /// many were given up, since naming them took too much memory or time.
 [[nodiscard]] std::vector<Named> names_of_module(const Module& module,
                                                  std::span<const std::uint64_t> addresses,
@@ -38,13 +38,13 @@ namespace rangescope::sample::cpu {
 // and time.
 
 struct AsideLimits {
-  std::uint64_t bytes = 1ull << 30;  ///< of memory, beside the mapped file
+  std::uint64_t bytes = 1ull << 30;  ///< of memory, in addition to the mapped file
   int cpu_s = 60, silent_s = 30;     ///< in all, and without an answer
 };
 
-/// Those of `addresses` (sorted) that have a name. One that the child comes to its limits with has
-/// none, and a new child goes on behind it; after some of them the rest has no names either.
-/// `unnamed`: so many were given up.
+/// Those of `addresses` (sorted) that have a name. An address at which the child
+/// reaches its limits has none, and a new child goes on behind it; after a few children the rest
+/// has no names either. `unnamed`: how many were given up.
 [[nodiscard]] std::vector<Named> names_aside(int file,
                                              const std::string& name,
                                              std::span<const std::uint64_t> addresses,

@@ -623,13 +623,13 @@ void Events::collect(std::uint32_t ring_index,
   const auto* data = static_cast<const std::byte*>(ring.pages) + page;
   const std::uint64_t head =
       std::atomic_ref<__u64>(control->data_head).load(std::memory_order_acquire);
-  for (std::uint64_t position = ring.taken; position < head;) {
+  for (std::uint64_t position = ring.read_position; position < head;) {
     const std::size_t offset = position & (ring.bytes - 1);
     const auto* header = reinterpret_cast<const perf_event_header*>(data + offset);
     const std::size_t size =
         header->size;  // records are aligned to eight bytes, so a header is whole
     if (size < sizeof *header || size > head - position) {
-      ring.taken = head;
+      ring.read_position = head;
       break;
     }
     if (offset + size > ring.bytes) {
@@ -700,13 +700,13 @@ Drained Events::drain(Sink& sink) {
     mark_samples_that_stayed(records);
   for (const PerfRecord& record : records) {
     Ring& ring = rings_[record.ring];
-    ring.taken = std::max(ring.taken, record.behind);
+    ring.read_position = std::max(ring.read_position, record.behind);
     if (is_wanted(*record.header, record.at_ns))
       give(record, sink, drained);
   }
   for (Ring& ring : rings_)
     std::atomic_ref<__u64>(static_cast<perf_event_mmap_page*>(ring.pages)->data_tail)
-        .store(ring.taken, std::memory_order_release);
+        .store(ring.read_position, std::memory_order_release);
   return drained;
 }
 

@@ -57,6 +57,11 @@ struct Sample {
   bool stayed = false;
   std::int64_t preempted_ns = -1;
 };
+/// An address of a chain, the innermost first: of a caller the byte before its return address.
+[[nodiscard]] inline std::uint64_t address_in(std::span<const std::uint64_t> chain,
+                                              std::size_t index) {
+  return index == 0 ? chain[0] : chain[index] - 1;
+}
 struct Mapped {
   std::uint32_t pid = 0;
   std::uint64_t start = 0, length = 0, offset = 0;
@@ -170,8 +175,8 @@ class Events {
   struct Ring {
     int fd = -1, cpu = 0;
     void* pages = nullptr;
-    std::size_t bytes = 0;    ///< of the data
-    std::uint64_t taken = 0;  ///< position of the first record that was not given yet
+    std::size_t bytes = 0;            ///< of the data
+    std::uint64_t read_position = 0;  ///< of the first record that was not given yet
   };
   EventOptions options_;
   std::vector<Ring> rings_;

@@ -59,8 +59,12 @@ void RealTime::rests(bool nothing_is_urgent) {
     return;
   const std::lock_guard lock(mutex_);
   rests_ = nothing_is_urgent;
-  if (!taken_)
-    set_policy(watched_, rests_ ? SCHED_OTHER : SCHED_FIFO, rests_ ? 0 : 1);
+  if (taken_)
+    return;
+  if (rests_)
+    set_policy(watched_, SCHED_OTHER, 0);
+  else
+    set_policy(watched_, SCHED_FIFO, 1);
 }
 
 void RealTime::watch() {

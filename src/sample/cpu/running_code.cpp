@@ -57,12 +57,12 @@ RunningCode running_code(const Python& python, const Unwound& unwound, const Sam
     return running;
   OnlyCode on_stack(python);
   const std::uint64_t frame_end = unwound.registers[innermost + 1][kRsp];
-  for (std::uint64_t at = registers[kRsp]; at < frame_end; at += sizeof at) {
+  for (std::uint64_t address = registers[kRsp]; address < frame_end; address += sizeof address) {
     std::uint64_t value = 0;
-    const std::uint64_t place = at - sample.values[kRsp];
-    if (place > sample.stack.size() || sample.stack.size() - place < sizeof value)
+    const std::uint64_t offset = address - sample.values[kRsp];
+    if (offset > sample.stack.size() || sample.stack.size() - offset < sizeof value)
       break;
-    std::memcpy(&value, sample.stack.data() + place, sizeof value);
+    std::memcpy(&value, sample.stack.data() + offset, sizeof value);
     on_stack.add(value);
   }
   running.code = on_stack.get();

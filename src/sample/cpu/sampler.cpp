@@ -22,7 +22,7 @@ using wire::cpu::Packer;
 using wire::cpu::WaitKind;
 
 /// A sample that waited longer for us is of another moment than the one that we could read Python's
-/// frames at: on a busy machine the thread stands in a system call then, more often than it did.
+/// frames at: on a busy machine the thread is in a system call then, more often than it was.
 constexpr std::int64_t kLate_ns = 100'000;
 /// A thread that only ran on is at as typical a place then: as long as it takes a virtual machine
 /// to wake a core. Its native frames are of the sample, so not longer.
@@ -45,12 +45,23 @@ void note(std::vector<std::string>& list, const std::string& text) {
     list.push_back(text);
 }
 
+/// Why the kernel refused a counter with this errno.
+std::string why_not_counted(int error) {
+  if (error == ENOENT || error == ENODEV || error == EOPNOTSUPP)
+    return "this machine does not provide this counter (few virtual machines do); --cpu-counters "
+           "software works anywhere";
+  if (error == EACCES || error == EPERM)
+    return "it counts in the kernel, which kernel.perf_event_paranoid forbids (set it to 1)";
+  return std::strerror(error);
+}
+
 }  // namespace
 
 bool is_in_time(const Sample& sample, std::int64_t now_ns) {
-  const std::int64_t moment_ns =
-      sample.stayed && sample.preempted_ns >= 0 ? sample.preempted_ns : now_ns;
-  return moment_ns - sample.at_ns < (sample.stayed ? kLateOnCore_ns : kLate_ns);
+  const std::int64_t limit_ns = sample.stayed ? kLateOnCore_ns : kLate_ns;
+  const bool has_left = sample.stayed && sample.preempted_ns >= 0;
+  const std::int64_t moment_ns = has_left ? sample.preempted_ns : now_ns;
+  return moment_ns - sample.at_ns < limit_ns;
 }
 
 Sampler::Sampler(BlockFile file,
@@ -67,10 +78,10 @@ Sampler::Sampler(BlockFile file,
 Sampler::~Sampler() = default;
 
 Sampler::Process& Sampler::process(std::uint32_t pid) {
-  const auto [at, added] = processes_.try_emplace(pid);
+  const auto [entry, added] = processes_.try_emplace(pid);
   if (added)
-    at->second.own_pid = own_number("/proc/" + std::to_string(pid) + "/status", pid);
-  return at->second;
+    entry->second.own_pid = own_number("/proc/" + std::to_string(pid) + "/status", pid);
+  return entry->second;
 }
 
 Sampler::Thread& Sampler::thread(std::uint32_t pid, std::uint32_t tid) {
@@ -84,14 +95,13 @@ std::uint32_t Sampler::number_of(Thread& thread, std::uint32_t tid) {
     return thread.number;
   thread.number = ++thread_count_;
   const Process& owner = process(thread.pid);
-  const std::uint32_t own_tid = owner.own_pid == thread.pid
-                                    ? tid
-                                    : own_number("/proc/" + std::to_string(thread.pid) + "/task/" +
-                                                     std::to_string(tid) + "/status",
-                                                 tid);
-  thread.own_tid = own_tid;
-  threads_out_.item(
-      thread.pid, tid, owner.own_pid, own_tid, thread.name.empty() ? owner.name : thread.name);
+  thread.own_tid = tid;
+  if (owner.own_pid != thread.pid) {
+    const std::string task = std::to_string(thread.pid) + "/task/" + std::to_string(tid);
+    thread.own_tid = own_number("/proc/" + task + "/status", tid);
+  }
+  const std::string& name = thread.name.empty() ? owner.name : thread.name;
+  threads_out_.item(thread.pid, tid, owner.own_pid, thread.own_tid, name);
   // One that was not seen yet comes with no more than its number: chains of creators are of no use.
   const auto creator = threads_.find(thread.creator);
   if (thread.creator == 0 || creator == threads_.end())
@@ -125,10 +135,10 @@ void Sampler::named(const Task& task, std::string_view name, bool exec) {
     if (on_exec_)
       on_exec_(task.pid);
   }
-  Thread& known = thread(task.pid, task.tid);
-  known.name = name;
+  Thread& renamed = thread(task.pid, task.tid);
+  renamed.name = name;
   if (exec)
-    known.number = kNone;  // another program: another thread
+    renamed.number = kNone;  // another program: another thread
 }
 
 void Sampler::forked(const Task& task, std::int64_t at_ns) {
@@ -160,29 +170,31 @@ void Sampler::found(std::uint32_t pid, std::uint32_t parent_pid, std::string_vie
 
 void Sampler::window_begins(std::int64_t at_ns, const std::function<bool(const Task&)>& asleep) {
   begun_ns_ = from_ns_ = at_ns;
-  for (auto& [tid, known] : threads_)
-    if (known.out_since_ns < 0 && asleep({known.pid, tid}))
-      known.out_since_ns = at_ns;
+  for (auto& [tid, thread] : threads_)
+    if (thread.out_since_ns < 0 && asleep({thread.pid, tid}))
+      thread.out_since_ns = at_ns;
 }
 
 void Sampler::ended(const Task& task, std::int64_t at_ns) {
-  if (const auto at = threads_.find(task.tid); at != threads_.end()) {
-    Thread& gone = at->second;
+  if (const auto entry = threads_.find(task.tid); entry != threads_.end()) {
+    Thread& gone = entry->second;
     wait_ended(gone, task.tid, at_ns);
     short_lives_ += gone.born ? 1 : 0;
     if (gone.on_since_ns >= 0)
       gone.ran_ns += at_ns - gone.on_since_ns;
     if (gone.born && !gone.sampled && at_ns >= from_ns_)
       ++short_threads_, short_threads_ns_ += gone.ran_ns;
-    threads_.erase(at);
+    threads_.erase(entry);
   }
   const auto owner = processes_.find(task.pid);
   if (owner == processes_.end())
     return;
   owner->second.main_ended |= task.tid == task.pid;  // others may run on
-  if (owner->second.main_ended && std::ranges::none_of(threads_, [&](const auto& each) {
-        return each.second.pid == task.pid;
-      })) {
+  if (!owner->second.main_ended)
+    return;
+  const bool has_threads = std::ranges::any_of(
+      threads_, [&](const auto& entry) { return entry.second.pid == task.pid; });
+  if (!has_threads) {
     put_process(task.pid, owner->second, at_ns);
     processes_.erase(owner);
   }
@@ -190,9 +202,9 @@ void Sampler::ended(const Task& task, std::int64_t at_ns) {
 
 // The program's own first process was forked before its events were on: it begins with the file.
 void Sampler::put_process(std::uint32_t pid, const Process& process, std::int64_t at_ns) {
-  const bool again =
+  const bool has_ended_before =
       process.name.empty() && process.start_ns < 0;  // its last thread leaves the CPU after its end
-  if (full_ || pid == 0 || again || at_ns < from_ns_)
+  if (full_ || pid == 0 || has_ended_before || at_ns < from_ns_)
     return;
   const std::int64_t start_ns =
       process.start_ns >= 0 ? std::max(process.start_ns, from_ns_) : begun_ns_;
@@ -206,12 +218,12 @@ void Sampler::put_process(std::uint32_t pid, const Process& process, std::int64_
 void Sampler::leaves(const Sample& sample) {
   if (sample.tid == 0 || full_)
     return;
-  Thread& known = thread(sample.pid, sample.tid);
+  Thread& leaving = thread(sample.pid, sample.tid);
   Process& owner = process(sample.pid);
-  known.path = 0;
-  known.told = sample.registers;
-  known.call = calls_.at(owner.space, sample, known.path);
-  std::copy(std::begin(sample.values), std::end(sample.values), known.registers);
+  leaving.path = 0;
+  leaving.left_with_registers = sample.registers;
+  leaving.call = calls_.at(owner.space, sample, leaving.path);
+  std::copy(std::begin(sample.values), std::end(sample.values), leaving.registers);
 }
 
 /// What a thread waits for that was in this call; in none it waits for a page of memory.
@@ -219,42 +231,42 @@ WaitKind Sampler::kind_of(const Process& process, const std::optional<SystemCall
   if (!call)
     return WaitKind::kIo;
   const WaitKind kind = kind_of_call(*call);
-  return kind == WaitKind::kLock && process.python && process.python->holds(call->first)
-             ? WaitKind::kGil
-             : kind;
+  const bool is_gil =
+      kind == WaitKind::kLock && process.python && process.python->holds(call->first);
+  return is_gil ? WaitKind::kGil : kind;
 }
 
 void Sampler::switched(const Task& task, std::int64_t at_ns, bool out, bool preempted) {
   if (task.tid == 0)
     return;
-  Thread& known = thread(task.pid, task.tid);
-  const bool first = known.switched_ns < window_ns_;
-  known.switched_ns = at_ns;
-  if (out && known.on_since_ns >= 0)
-    known.ran_ns += at_ns - known.on_since_ns;
-  known.on_since_ns = out ? -1 : at_ns;
+  Thread& switching = thread(task.pid, task.tid);
+  const bool first = switching.switched_ns < window_ns_;
+  switching.switched_ns = at_ns;
+  if (out && switching.on_since_ns >= 0)
+    switching.ran_ns += at_ns - switching.on_since_ns;
+  switching.on_since_ns = out ? -1 : at_ns;
   if (!out) {
     // It left its core while switches were not watched, for what it leaves it for mostly.
-    if (thinned_ && first && known.out_since_ns < 0)
-      known.out_since_ns = window_ns_;
-    return wait_ended(known, task.tid, at_ns);
+    if (thinned_ && first && switching.out_since_ns < 0)
+      switching.out_since_ns = window_ns_;
+    return wait_ended(switching, task.tid, at_ns);
   }
-  known.out_since_ns = at_ns;
-  known.looked = false;
-  known.stack = known.holder = kNone;
-  known.kind = WaitKind::kOther;
+  switching.out_since_ns = at_ns;
+  switching.looked = false;
+  switching.stack = switching.holder = kNone;
+  switching.kind = WaitKind::kOther;
   if (preempted) {
-    known.kind = WaitKind::kPreempted;
-  } else if (known.told) {
-    known.kind = kind_of(process(task.pid), known.call);
-    const bool held = known.kind == WaitKind::kLock || known.kind == WaitKind::kGil;
-    if (held)
-      known.stack = known_stack_of_wait(known);
-    if ((known.path != 0 || held) && ask_.size() < kMostAsked)
+    switching.kind = WaitKind::kPreempted;
+  } else if (switching.left_with_registers) {
+    switching.kind = kind_of(process(task.pid), switching.call);
+    const bool is_lock = switching.kind == WaitKind::kLock || switching.kind == WaitKind::kGil;
+    if (is_lock)
+      switching.stack = known_stack_of_wait(switching);
+    if ((switching.path != 0 || is_lock) && ask_.size() < kMostAsked)
       ask_.push_back(task.tid);
   }
-  known.preempted = preempted;
-  known.by_registers = std::exchange(known.told, false);
+  switching.preempted = preempted;
+  switching.by_registers = std::exchange(switching.left_with_registers, false);
 }
 
 void Sampler::wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns) {
@@ -266,8 +278,8 @@ void Sampler::wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns) 
     return;
   const std::uint32_t number = number_of(thread, tid);
   // One that began before the window in which it ended was seen whole, or is as long as it seems.
-  const std::uint64_t stands_for_more =
-      thinned_ && since >= window_ns_ ? wire::cpu::kStandsForMore : 0;
+  const bool is_one_of_many = thinned_ && since >= window_ns_;
+  const std::uint64_t stands_for_more = is_one_of_many ? wire::cpu::kStandsForMore : 0;
   waits_out_.item(At{since},
                   static_cast<std::uint64_t>(at_ns - since),
                   number - 1,
@@ -281,58 +293,58 @@ void Sampler::wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns) 
 
 // Switches come too fast to record them all: they are recorded for short windows. A thread that
 // switched within the window that ends here is taken to go on as it did, at a scale; one that only
-// slept goes on sleeping, until a switch or a sample tells otherwise.
+// slept goes on sleeping, until a switch or a sample shows otherwise.
 void Sampler::watching_ends(std::int64_t at_ns) {
   blind_since_ns_ = at_ns;
-  for (auto& [tid, known] : threads_) {
-    known.on_since_ns = -1;
-    known.left_out =
-        known.out_since_ns >= 0 && known.switched_ns >= std::max(window_ns_, at_ns - kRecent_ns);
-    if (known.left_out)
-      wait_ended(known, tid, at_ns);
+  for (auto& [tid, thread] : threads_) {
+    thread.on_since_ns = -1;
+    thread.left_out =
+        thread.out_since_ns >= 0 && thread.switched_ns >= std::max(window_ns_, at_ns - kRecent_ns);
+    if (thread.left_out)
+      wait_ended(thread, tid, at_ns);
   }
 }
 
 void Sampler::watching_begins(std::int64_t at_ns) {
   thinned_ = true;
   window_ns_ = at_ns;
-  for (auto& [tid, known] : threads_)
-    if (std::exchange(known.left_out, false))
-      known.out_since_ns = at_ns;
+  for (auto& [tid, thread] : threads_)
+    if (std::exchange(thread.left_out, false))
+      thread.out_since_ns = at_ns;
   blind_out_.item(At{blind_since_ns_}, static_cast<std::uint64_t>(at_ns - blind_since_ns_));
   blind_since_ns_ = -1;
 }
 
 std::uint32_t Sampler::native_frame(const Place& place) {
-  const auto [at, added] =
+  const auto [entry, added] =
       frames_.try_emplace({place.module->number + 1u, place.address}, frame_count_);
   if (!added)
-    return at->second;
+    return entry->second;
   frames_out_.item(as_number(FrameKind::kNative), place.module->number + 1u, place.address);
   return frame_count_++;
 }
 
 std::uint32_t Sampler::below(std::uint32_t parent, std::uint32_t frame) {
-  const auto [at, added] =
+  const auto [entry, added] =
       stacks_.try_emplace(std::uint64_t{parent} << 32 | frame, stack_count_ + 1);
   if (!added)
-    return at->second;
+    return entry->second;
   stacks_out_.item(parent, frame);
   return ++stack_count_;
 }
 
 std::uint32_t Sampler::python_frame(const PythonCode& code, std::uint32_t line) {
-  std::uint32_t& known = code.frames[line];
-  if (known != 0)
-    return known;
-  const auto [at, added] = python_frames_.try_emplace(
+  std::uint32_t& number = code.frames[line];
+  if (number != 0)
+    return number;
+  const auto [entry, added] = python_frames_.try_emplace(
       fmt::format("{}\n{}\n{}\n{}", code.name, code.file, code.line, line), frame_count_);
-  known = at->second;
+  number = entry->second;
   if (!added)
-    return at->second;
+    return entry->second;
   if (line > 0)
     lines_out_.item(frame_count_, line);
-  python_text_ += at->first.size();
+  python_text_ += entry->first.size();
   frames_out_.item(as_number(FrameKind::kPython), code.name, redactor_.text(code.file), code.line);
   return frame_count_++;
 }
@@ -340,9 +352,8 @@ std::uint32_t Sampler::python_frame(const PythonCode& code, std::uint32_t line) 
 void Sampler::find_python(Process& process, std::uint32_t pid, std::int64_t now_ns) {
   if (process.python || now_ns < process.look_again_ns)
     return;
-  const std::int64_t old_ns = now_ns - exec_ns_;
-  process.look_again_ns =
-      now_ns + (old_ns < 2'000'000'000 ? 20'000'000 : 200'000'000);  // it may not have begun
+  const bool is_new = now_ns - exec_ns_ < 2'000'000'000;  // it may not have begun
+  process.look_again_ns = now_ns + (is_new ? 20'000'000 : 200'000'000);
   process.python = Python::find(process.space, pid, process.unread_python);
   if (!process.unread_python.why.empty())
     process.look_again_ns = INT64_MAX;
@@ -383,7 +394,7 @@ void Sampler::read_python(
 // the native chain. The outermost belong together: what changed between the sample and the reading
 // is the inner end. Other frames of the interpreter say nothing, but for those behind the innermost
 // loop: what it is busy with. Where the Python frames were not read the loops are in the chain all
-// the same, so that its other frames stand where they stand in others.
+// the same, so that its other frames are at the same places as in other chains.
 std::uint32_t Sampler::stack_of(const Process& process) {
   if (crowded())
     return below(kNone, 0);
@@ -423,8 +434,8 @@ std::uint32_t Sampler::stack_of(const Process& process) {
       group();
       continue;
     }
-    const Place place =
-        place_of(process.space, process.python ? process.python->named(address) : address);
+    const std::uint64_t named_address = process.python ? process.python->named(address) : address;
+    const Place place = place_of(process.space, named_address);
     if (place.module == nullptr)
       continue;
     const bool outer = python != nullptr && loops > 0 && i > inner_native;
@@ -451,20 +462,30 @@ void Sampler::go_back_to_sample(const Sample& sample, Python& python, bool in_ti
   unread_ = true;
 }
 
+std::uint32_t Sampler::below_kernel(std::uint32_t stack, std::span<const std::uint64_t> chain) {
+  Module& kernel = modules_.find(kKernel, 0);
+  const std::size_t depth = crowded() ? 0 : chain.size();
+  for (std::size_t i = depth; i-- > 0;)
+    stack = below(stack, native_frame({&kernel, address_in(chain, i)}));
+  if (depth == 0)
+    stack = below(stack, native_frame({&kernel, 0}));
+  return stack;
+}
+
 void Sampler::sample(const Sample& sample) {
   if (full_ || sample.at_ns < from_ns_)
     return;
   Process& owner = process(sample.pid);
-  Thread& of = thread(sample.pid, sample.tid);
+  Thread& running = thread(sample.pid, sample.tid);
   if (blind_since_ns_ >= 0) {  // it runs, whatever it did when it was seen last
-    of.left_out = false;
-    wait_ended(of, sample.tid, blind_since_ns_);
+    running.left_out = false;
+    wait_ended(running, sample.tid, blind_since_ns_);
   }
-  of.sampled = true;
+  running.sampled = true;
   const std::int64_t now = now_ns();
   const bool in_time = is_in_time(sample, now);
   if (in_time || now - sample.at_ns < kLateOnCore_ns) {
-    read_python(owner, sample.pid, of, sample.tid, now);
+    read_python(owner, sample.pid, running, sample.tid, now);
   } else {
     find_python(owner, sample.pid, now);
     python_.clear();
@@ -482,17 +503,13 @@ void Sampler::sample(const Sample& sample) {
   if (owner.python && !python_.empty())
     go_back_to_sample(sample, *owner.python, in_time);
   std::uint32_t stack = stack_of(owner);
-  python_due_ += unread_ || !python_.empty() ? 1 : 0;
-  python_lost_ += unread_ ? 1 : 0;
-  if (sample.kernel) {
-    Module& kernel = modules_.find(kKernel, 0);
-    const std::size_t depth = crowded() ? 0 : sample.in_kernel.size();
-    for (std::size_t i = depth; i-- > 0;)
-      stack = below(stack, native_frame({&kernel, sample.in_kernel[i] - (i > 0 ? 1 : 0)}));
-    if (depth == 0)
-      stack = below(stack, native_frame({&kernel, 0}));
-  }
-  samples_out_.item(At{sample.at_ns}, number_of(of, sample.tid) - 1, stack);
+  if (unread_ || !python_.empty())
+    ++python_due_;
+  if (unread_)
+    ++python_lost_;
+  if (sample.kernel)
+    stack = below_kernel(stack, sample.in_kernel);
+  samples_out_.item(At{sample.at_ns}, number_of(running, sample.tid) - 1, stack);
   ++samples_;
   if (samples_out_.items() >= kFlushItems)
     flush();
@@ -519,31 +536,24 @@ void Sampler::describe(std::span<const CounterEvent> counters, std::span<const i
   std::uint32_t count = 0;
   for (const auto& [error, names] : missing) {
     count += static_cast<std::uint32_t>(names.size());
-    why += (why.empty() ? "" : "; ") + base::join(names, ", ") + ": ";
-    if (error == ENOENT || error == ENODEV || error == EOPNOTSUPP)
-      why +=
-          "this machine does not provide this counter (few virtual machines do); --cpu-counters "
-          "software works "
-          "anywhere";
-    else if (error == EACCES || error == EPERM)
-      why += "it counts in the kernel, which kernel.perf_event_paranoid forbids (set it to 1)";
-    else
-      why += std::strerror(error);
+    if (!why.empty())
+      why += "; ";
+    why += base::join(names, ", ") + ": " + why_not_counted(error);
   }
   if (count > 0)
     file_.event(wire::cpu::kNotCounted, why, count);
 }
 
 // Appends what lies at an address to the copied stack, as far as there is memory.
-void Sampler::read_stack(std::uint32_t tid, std::uint64_t from, std::size_t most) {
+void Sampler::read_stack(std::uint32_t tid, std::uint64_t from, std::size_t max_bytes) {
   constexpr std::size_t kPage = 4096;
   std::vector<iovec> pages;  // a page that is not there ends the reading
-  for (std::size_t bytes = 0; bytes < most; bytes += pages.back().iov_len)
+  for (std::size_t bytes = 0; bytes < max_bytes; bytes += pages.back().iov_len)
     pages.push_back({reinterpret_cast<void*>(from + bytes),
-                     std::min(kPage - ((from + bytes) & (kPage - 1)), most - bytes)});
+                     std::min(kPage - ((from + bytes) & (kPage - 1)), max_bytes - bytes)});
   const std::size_t before = stack_.size();
-  stack_.resize(before + most);
-  const iovec local{stack_.data() + before, most};
+  stack_.resize(before + max_bytes);
+  const iovec local{stack_.data() + before, max_bytes};
   const ssize_t read =
       ::process_vm_readv(static_cast<pid_t>(tid), &local, 1, pages.data(), pages.size(), 0);
   stack_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
@@ -660,17 +670,18 @@ void Sampler::name_frames(const std::filesystem::path& cache) {
                       " exceeds its memory or time limit",
                   1);
     Packer out;
-    const auto told = [&] {
+    const auto write = [&] {
       put(wire::cpu::kSymbols, out);
       put(wire::cpu::kLines, lines_out_);
     };
-    std::size_t at = 0;
+    std::size_t next = 0;
     for (const Named& name : named) {
-      while (at < frames.size() && frames[at].first < name.address)
-        ++at;
-      if (at == frames.size() || frames[at].first != name.address)
+      while (next < frames.size() && frames[next].first < name.address)
+        ++next;
+      if (next == frames.size() || frames[next].first != name.address)
         continue;
-      out.number(frames[at].second);
+      const std::uint32_t frame = frames[next].second;
+      out.number(frame);
       out.number(name.functions.size());
       for (const Function& function : name.functions) {
         out.text(function.name);
@@ -678,14 +689,14 @@ void Sampler::name_frames(const std::filesystem::path& cache) {
         out.number(function.line);
       }
       out.item();
-      lines_out_.number(frames[at].second);
+      lines_out_.number(frame);
       for (const Function& function : name.functions)
-        lines_out_.number(function.at);
+        lines_out_.number(function.line_of_address);
       lines_out_.item();
       if (out.bytes().size() > (1u << 20))
-        told();
+        write();
     }
-    told();
+    write();
   }
 }
 

@@ -1,5 +1,5 @@
-// What the kernel's records of a program come to: numbered threads, modules, frames, stacks,
-// samples and waits in a stream.
+// Makes of the kernel's records of a program a stream of numbered threads, modules, frames, stacks,
+// samples and waits.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,8 @@ class Sampler final : public Sink {
 
   /// Which counters there are, before anything else; those with an errno are not counted, and why.
   void describe(std::span<const CounterEvent> counters, std::span<const int> refused);
-  // A program that runs already: nothing counts until its window begins, and what was before it is
-  // told here.
+  // A program that runs already: nothing counts until its window begins. What was there before
+  // comes by these functions.
   void waits_for_window() { from_ns_ = INT64_MAX; }
   /// Threads that came and went meanwhile.
   [[nodiscard]] std::uint64_t short_lives() const { return short_lives_; }
@@ -60,15 +60,14 @@ class Sampler final : public Sink {
   void found_thread(const Task& task, std::string_view name) {
     thread(task.pid, task.tid).name = name;
   }
-  /// From then on; `asleep` asks which threads wait, where their switches will tell when they go
-  /// on.
+  /// From then on; `asleep` asks which threads wait: their switches will show when they go on.
   void window_begins(std::int64_t at_ns, const std::function<bool(const Task&)>& asleep);
   /// Samples may be handled some milliseconds late: no Python runs, whose frames would be others by
   /// then, no stack is larger than its copy, and no program was started just now.
   [[nodiscard]] bool patient(std::int64_t now_ns) const {
     return !prompt_ && now_ns - exec_ns_ > kSettled_ns;
   }
-  /// Asks for the system call of waits that nothing told, while they last.
+  /// Asks for the system call of waits where it is not known, while they last.
   void ask_for_calls();
   /// Looks at threads that wait for a while: in which system call, called by whom. True where one
   /// runs, or was not looked at: another wait may begin, or end, at any time.
@@ -84,7 +83,7 @@ class Sampler final : public Sink {
               std::int64_t own_cpu_ns,
               std::span<const CounterTotal> totals);
   /// Called when a process executes another program.
-  void on_exec(std::function<void(std::uint32_t pid)> told) { on_exec_ = std::move(told); }
+  void on_exec(std::function<void(std::uint32_t pid)> call) { on_exec_ = std::move(call); }
   /// A program that should have been, as wire::cpu::kNotRecorded has it.
   void not_recorded(std::string_view text) { file_.event(wire::cpu::kNotRecorded, text, 1); }
   /// The recording ended before the program did.
@@ -116,10 +115,9 @@ class Sampler final : public Sink {
     std::int64_t on_since_ns = -1, ran_ns = 0;  ///< of its time on a core, until its first sample
     bool born = false, sampled = false;         ///< its start was seen
     bool preempted = false, looked = false;
-    bool left_out = false;  ///< it had left its core when the watching ended
-    bool told = false,
-         by_registers =
-             false;  ///< the registers that it left with are known: of its next wait, of this
+    bool left_out = false;             ///< it had left its core when the watching ended
+    bool left_with_registers = false;  ///< those of its next wait are known
+    bool by_registers = false;         ///< those of this wait
     std::uint64_t registers[kRegisters] = {};
     std::optional<SystemCall> call;  ///< that it left in
     std::uint64_t path = 0;          ///< SystemCalls::learn()
@@ -154,9 +152,11 @@ class Sampler final : public Sink {
   /// as they are where the sample does not tell what it ran.
   void go_back_to_sample(const Sample& sample, Python& python, bool in_time);
   /// The stack's number, of the chains in `unwound_` and `python_`.
-  void read_stack(std::uint32_t tid, std::uint64_t from, std::size_t most);
+  void read_stack(std::uint32_t tid, std::uint64_t from, std::size_t max_bytes);
   void unwind_further(const Space& space, const Sample& sample);
   std::uint32_t stack_of(const Process& process);
+  /// The stack with the kernel's part of a chain, its innermost first, on top.
+  std::uint32_t below_kernel(std::uint32_t stack, std::span<const std::uint64_t> chain);
   void put_process(std::uint32_t pid, const Process& process, std::int64_t at_ns);
   static wire::cpu::WaitKind kind_of(const Process& process, const std::optional<SystemCall>& call);
   bool ask(Thread& waiting, std::uint32_t tid);
@@ -206,7 +206,7 @@ class Sampler final : public Sink {
   std::unordered_map<std::uint64_t, std::uint32_t> stacks_of_waits_;  ///< by place_of_wait()
   std::size_t short_chains_read_ = 0;
   std::vector<std::uint32_t>
-      ask_;  ///< threads whose system call nothing told, or that wait for a lock
+      ask_;  ///< threads whose system call is not known, or that wait for a lock
   Unwound unwound_, longer_;
   std::vector<PythonFrame> python_;
   bool unread_ = false;  ///< the thread may run Python code whose frames are not in `python_`

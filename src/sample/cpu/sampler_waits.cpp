@@ -12,8 +12,8 @@ using wire::cpu::WaitKind;
 
 /// A wait that is shorter is not looked at while it lasts.
 constexpr std::int64_t kLongWait_ns = 2'000'000;
-/// Where registers do not tell what it is, /proc is asked as soon as this.
-constexpr std::int64_t kUntold_ns = 200'000;
+/// Where registers do not say in which call, /proc is asked as soon as this.
+constexpr std::int64_t kUnknownCall_ns = 200'000;
 constexpr std::size_t kWaitingStack = 32 << 10;
 
 }  // namespace
@@ -34,12 +34,13 @@ bool Sampler::ask(Thread& waiting, std::uint32_t tid) {
 
 void Sampler::ask_for_calls() {
   for (const std::uint32_t tid : ask_) {
-    const auto at = threads_.find(tid);
-    if (at == threads_.end() || at->second.out_since_ns < 0)
+    const auto entry = threads_.find(tid);
+    if (entry == threads_.end() || entry->second.out_since_ns < 0)
       continue;
-    if (at->second.path != 0)
-      (void)ask(at->second, tid);
-    find_holder(at->second);
+    Thread& waiting = entry->second;
+    if (waiting.path != 0)
+      (void)ask(waiting, tid);
+    find_holder(waiting);
   }
   read_chain_of_short_wait();
   ask_.clear();
@@ -50,14 +51,14 @@ void Sampler::ask_for_calls() {
 std::uint32_t Sampler::known_stack_of_wait(const Thread& waiting) {
   if (process(waiting.pid).python)
     return kNone;
-  const auto known = stacks_of_waits_.find(place_of_wait(waiting));
-  return known == stacks_of_waits_.end() ? kNone : known->second;
+  const auto entry = stacks_of_waits_.find(place_of_wait(waiting));
+  return entry == stacks_of_waits_.end() ? kNone : entry->second;
 }
 
 std::uint64_t Sampler::place_of_wait(const Thread& waiting) {
+  const std::uint64_t lock = waiting.call ? waiting.call->first : 0;
   std::uint64_t place = waiting.pid;
-  for (const std::uint64_t part :
-       {waiting.registers[kRip], waiting.registers[kRsp], waiting.call ? waiting.call->first : 0})
+  for (const std::uint64_t part : {waiting.registers[kRip], waiting.registers[kRsp], lock})
     place = (place ^ part) * 0x9e3779b97f4a7c15u;
   return place;
 }
@@ -66,10 +67,10 @@ std::uint64_t Sampler::place_of_wait(const Thread& waiting) {
 /// at mostly comes again there.
 void Sampler::read_chain_of_short_wait() {
   for (const std::uint32_t tid : ask_) {
-    const auto at = threads_.find(tid);
-    if (at == threads_.end() || at->second.out_since_ns < 0)
+    const auto entry = threads_.find(tid);
+    if (entry == threads_.end() || entry->second.out_since_ns < 0)
       continue;
-    Thread& waiting = at->second;
+    Thread& waiting = entry->second;
     const bool is_lock = waiting.kind == WaitKind::kLock || waiting.kind == WaitKind::kGil;
     if (!is_lock || !waiting.by_registers || waiting.stack != kNone)
       continue;
@@ -92,30 +93,34 @@ void Sampler::find_holder(Thread& waiting) {
     own_tid = mutex_owner(waiting.pid, waiting.call->first);
   if (own_tid == 0 || own_tid == waiting.own_tid)
     return;
-  for (auto& [tid, each] : threads_)
-    if (each.pid == waiting.pid && (owner.own_pid == waiting.pid ? tid : each.own_tid) == own_tid) {
-      waiting.holder = number_of(each, tid);
+  const bool has_our_numbers = owner.own_pid == waiting.pid;
+  for (auto& [tid, thread] : threads_) {
+    const std::uint32_t number = has_our_numbers ? tid : thread.own_tid;
+    if (thread.pid == waiting.pid && number == own_tid) {
+      waiting.holder = number_of(thread, tid);
       return;
     }
+  }
 }
 
 bool Sampler::look_at_waits(std::int64_t now_ns) {
-  std::size_t most = kMostAsked;
+  std::size_t left = kMostAsked;
   bool awake = false;
   for (auto& [tid, waiting] : threads_) {
     awake |= waiting.out_since_ns < 0 || !waiting.looked;
     if (waiting.out_since_ns < 0 || waiting.preempted || waiting.looked)
       continue;
-    const bool told = waiting.by_registers && waiting.path == 0;
-    if (now_ns - waiting.out_since_ns < (told ? kLongWait_ns : kUntold_ns))
+    const bool is_call_known = waiting.by_registers && waiting.path == 0;
+    const std::int64_t least_ns = is_call_known ? kLongWait_ns : kUnknownCall_ns;
+    if (now_ns - waiting.out_since_ns < least_ns)
       continue;
-    if (most-- == 0)
+    if (left-- == 0)
       break;
-    if (!told && !ask(waiting, tid)) {
+    if (!is_call_known && !ask(waiting, tid)) {
       waiting.looked = true;
       continue;
     }
-    if (!told)
+    if (!is_call_known)
       find_holder(waiting);
     if (now_ns - waiting.out_since_ns < kLongWait_ns)
       continue;

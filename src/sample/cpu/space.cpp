@@ -20,10 +20,10 @@ Module& Modules::find(std::string_view path, std::uint32_t pid) {
   const bool file = path.starts_with('/') && !path.starts_with("//");
   const bool shared = file || path == "[vdso]";
   std::string key = shared ? std::string(path) : std::string(path) + '\n' + std::to_string(pid);
-  if (const auto known = by_name_.find(key); known != by_name_.end()) {
+  if (const auto found = by_name_.find(key); found != by_name_.end()) {
     if (file)
-      known->second->mapped_by(pid);
-    return *known->second;
+      found->second->mapped_by(pid);
+    return *found->second;
   }
   if (crowded()) {
     if (const auto rest = by_name_.find(kRest); rest != by_name_.end())
@@ -44,12 +44,12 @@ Module& Modules::find(std::string_view path, std::uint32_t pid) {
 void Space::map(const Area& area) {
   if (area.end <= area.start)
     return;
-  auto at = areas_.lower_bound(area.start);
-  if (at != areas_.begin() && std::prev(at)->second.end > area.start)
-    --at;
-  while (at != areas_.end() && at->second.start < area.end) {
-    Area old = at->second;
-    at = areas_.erase(at);
+  auto entry = areas_.lower_bound(area.start);
+  if (entry != areas_.begin() && std::prev(entry)->second.end > area.start)
+    --entry;
+  while (entry != areas_.end() && entry->second.start < area.end) {
+    Area old = entry->second;
+    entry = areas_.erase(entry);
     if (old.start < area.start) {
       Area below = old;
       below.end = area.start;
@@ -59,7 +59,7 @@ void Space::map(const Area& area) {
       Area above = old;
       above.offset += area.end - old.start;
       above.start = area.end;
-      at = std::next(areas_.insert_or_assign(above.start, above).first);
+      entry = std::next(areas_.insert_or_assign(above.start, above).first);
     }
   }
   Area& added = areas_[area.start] = area;
@@ -78,17 +78,18 @@ void Space::forget(bool files) {
     numbers.push_back(area.number);
   const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
   std::nth_element(numbers.begin(), middle, numbers.end());
-  std::erase_if(areas_, [&](const auto& each) {
-    return each.second.number < *middle && (files || !each.second.module->file());
+  std::erase_if(areas_, [&](const auto& entry) {
+    const Area& area = entry.second;
+    return area.number < *middle && (files || !area.module->file());
   });
 }
 
 const Area* Space::find(std::uint64_t address) const {
-  auto at = areas_.upper_bound(address);
-  if (at == areas_.begin())
+  const auto after = areas_.upper_bound(address);
+  if (after == areas_.begin())
     return nullptr;
-  --at;
-  return address < at->second.end ? &at->second : nullptr;
+  const Area& area = std::prev(after)->second;
+  return address < area.end ? &area : nullptr;
 }
 
 Place place_of(const Space& space, std::uint64_t address) {

@@ -1,4 +1,4 @@
-// Which file lies where in a process's memory, as the kernel's records of mappings tell it.
+// Which file lies where in a process's memory, by the kernel's records of mappings.
 #pragma once
 
 #include <cstdint>

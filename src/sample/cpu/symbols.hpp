@@ -15,8 +15,8 @@ struct Function {
   std::string name;  ///< demangled; of a function without symbol "libx.so+0x1a20", where it begins
   std::string file = {};  ///< where it is declared; "" where unknown
   std::uint32_t line = 0;
-  std::uint32_t at =
-      0;  ///< line of `file` that the address is of, or the call of the next function; 0: unknown
+  /// Of `file`: where the address is, or where the next function is called; 0: unknown.
+  std::uint32_t line_of_address = 0;
 };
 struct Named {
   std::uint64_t address = 0;
@@ -29,6 +29,6 @@ struct Named {
 void name_each(int file,
                const std::string& name,
                std::span<const std::uint64_t> addresses,
-               const std::function<void(const Named&)>& told);
+               const std::function<void(const Named&)>& take);
 
 }  // namespace rangescope::sample::cpu

@@ -20,8 +20,8 @@ using wire::cpu::WaitKind;
 
 /// Of a return address: what comes before it and its call is looked through.
 constexpr std::size_t kCode = 24;
-/// As deep as paths must be known to tell system calls apart: Go's Syscall6 has two callers between
-/// it and read().
+/// As deep as paths must be known to distinguish system calls: Go's Syscall6 has two callers
+/// between it and read().
 constexpr std::size_t kPath = 4;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
@@ -119,22 +119,22 @@ long number_in_code(std::span<const unsigned char> code) {
   const std::size_t end = code.size();
   if (end < 7 || code[end - 2] != 0x0f || code[end - 1] != 0x05)
     return -1;  // syscall
-  const auto is = [&](std::size_t at, std::initializer_list<unsigned char> bytes) {
-    return at + bytes.size() <= end - 2 &&
-           std::equal(bytes.begin(), bytes.end(), code.begin() + static_cast<long>(at));
+  const auto has = [&](std::size_t offset, std::initializer_list<unsigned char> bytes) {
+    return offset + bytes.size() <= end - 2 &&
+           std::equal(bytes.begin(), bytes.end(), code.begin() + static_cast<long>(offset));
   };
-  for (std::size_t at = end - 2; at-- > 0;) {
-    if (code[at] == 0xb8 && at + 5 <= end - 2) {  // mov $number, %eax
+  for (std::size_t offset = end - 2; offset-- > 0;) {
+    if (code[offset] == 0xb8 && offset + 5 <= end - 2) {  // mov $number, %eax
       std::uint32_t number = 0;
-      std::memcpy(&number, code.data() + at + 1, sizeof number);
+      std::memcpy(&number, code.data() + offset + 1, sizeof number);
       if (number < 1024)
         return static_cast<long>(number);
     }
-    if (is(at, {0x31, 0xc0}) || is(at, {0x33, 0xc0}))
+    if (has(offset, {0x31, 0xc0}) || has(offset, {0x33, 0xc0}))
       return 0;  // xor %eax, %eax
     // What sets it from another register, or is no longer the same stretch of code: mov to %rax,
     // ret.
-    if (is(at, {0x89, 0xf8}) || is(at, {0x89, 0xf0}) || code[at] == 0xc3)
+    if (has(offset, {0x89, 0xf8}) || has(offset, {0x89, 0xf0}) || code[offset] == 0xc3)
       return -1;
   }
   return -1;
@@ -178,8 +178,8 @@ std::optional<SystemCall> SystemCalls::at(const Space& space,
   if (in_file.module == nullptr)
     return call;
   const std::uint64_t key = mixed(in_file.module->number + 1u, in_file.address);
-  auto known = places_.find(key);
-  if (known == places_.end()) {
+  auto noted = places_.find(key);
+  if (noted == places_.end()) {
     unsigned char code[kCode];
     if (places_.size() >= kMost)
       return call;
@@ -188,9 +188,9 @@ std::optional<SystemCall> SystemCalls::at(const Space& space,
         !base::read_memory(sample.tid, code_begin, code, sizeof code))  // the first has ended
       return call;
     const long number = number_in_code(code);
-    known = places_.emplace(key, number < 0 ? kElsewhere : number).first;
+    noted = places_.emplace(key, number < 0 ? kElsewhere : number).first;
   }
-  call.number = known->second;
+  call.number = noted->second;
   if (call.number != kElsewhere)
     return call;
   call.number = -1;

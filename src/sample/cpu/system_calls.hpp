@@ -1,10 +1,10 @@
 // What a thread waits for, by the system call that it is in.
 //
 // The registers of a thread that goes to sleep hold the call's arguments, and the place that it
-// returns to, but no longer its number: that stands in the code before the place (`mov $230, %eax;
+// returns to, but no longer its number: that is in the code before the place (`mov $230, %eax;
 // syscall`), where libc, Go's runtime and compilers put it. Where the number comes from elsewhere
 // (libc's syscall(), glibc 2.41's cancellable calls, Go's Syscall6) the call path decides: /proc
-// told the number once, while a thread slept there, and it is the same each time.
+// gave the number once, while a thread slept there, and it is the same each time.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class SystemCalls {
  private:
   static constexpr std::size_t kMost = 100'000;
   static constexpr std::uint64_t kUnlearned =
-      1;  ///< a path too short to tell calls apart: /proc is asked each time
+      1;  ///< a path too short to distinguish calls: /proc is asked each time
   static constexpr long kElsewhere = -2;  ///< the code does not hold it
   std::unordered_map<std::uint64_t, long> places_, paths_;
   Unwound unwound_;

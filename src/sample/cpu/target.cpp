@@ -38,8 +38,8 @@ std::vector<std::string> strings_of(const std::string& file) {
   const auto text = base::read_file(file);
   if (!text)
     return out;
-  for (const std::string_view one : base::split(*text, '\0'))
-    out.emplace_back(one);
+  for (const std::string_view part : base::split(*text, '\0'))
+    out.emplace_back(part);
   while (!out.empty() && out.back().empty())
     out.pop_back();
   return out;
@@ -66,38 +66,37 @@ bool can_open(const std::string& path) {
 }
 
 base::Error no_such(std::uint32_t pid) {
-  const std::string which = "process " + std::to_string(pid);
+  const std::string process = "process " + std::to_string(pid);
   if (::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM)
-    return {Code::kPermission, "/proc does not show " + which + " (hidepid)", {}, "Attach as root"};
+    return {
+        Code::kPermission, "/proc does not show " + process + " (hidepid)", {}, "Attach as root"};
   std::error_code error;
-  const bool inside =
+  const bool in_container =
       std::filesystem::read_symlink("/proc/self/ns/pid", error) != kOuterNamespace && !error;
   return {Code::kNoInput,
-          "there is no " + which,
+          "there is no " + process,
           {},
-          inside ? "In a container, name it by the id that ps shows there, or attach from the host"
-                 : "Find it: ps -e, or pgrep NAME"};
+          in_container
+              ? "In a container, name it by the id that ps shows there, or attach from the host"
+              : "Find it: ps -e, or pgrep NAME"};
 }
 
 base::Error refused(std::uint32_t pid, const std::vector<std::uint64_t>& users) {
-  const std::string which = "process " + std::to_string(pid),
-                    cure = "As root: sudo rangescope attach " + which.substr(8);
-  const auto others =
+  const std::string process = "process " + std::to_string(pid),
+                    cure = "As root: sudo rangescope attach " + process.substr(8);
+  const auto other_user =
       std::ranges::find_if(users, [](std::uint64_t user) { return user != ::geteuid(); });
-  if (others == users.end())
+  if (other_user == users.end())
     return {Code::kPermission,
-            which +
+            process +
                 " cannot be inspected: it has privileges that this user lacks (set-user-id, "
                 "capabilities), or called "
                 "prctl(PR_SET_DUMPABLE)",
             {},
             cure};
-  const passwd* owner = ::getpwuid(static_cast<uid_t>(*others));
-  return {Code::kPermission,
-          which + " belongs to another user (" +
-              (owner != nullptr ? owner->pw_name : std::to_string(*others)) + ")",
-          {},
-          cure};
+  const passwd* owner = ::getpwuid(static_cast<uid_t>(*other_user));
+  const std::string name = owner != nullptr ? owner->pw_name : std::to_string(*other_user);
+  return {Code::kPermission, process + " belongs to another user (" + name + ")", {}, cure};
 }
 
 /// Reading another's memory takes more than looking at it.
@@ -115,27 +114,30 @@ std::string unread_reason(std::uint32_t pid) {
 }  // namespace
 
 base::Result<Target> find_target(std::uint32_t pid) {
-  const std::string folder = folder_of(pid), which = std::to_string(pid);
+  const std::string folder = folder_of(pid), number = std::to_string(pid);
   const auto found = base::process_at(static_cast<pid_t>(pid));
   if (!found)
     return tl::make_unexpected(no_such(pid));
   if (found->kernel)
     return base::fail(
-        Code::kUsage, which + " is a thread of the kernel", {}, "Name a program's process");
+        Code::kUsage, number + " is a thread of the kernel", {}, "Name a program's process");
   if (base::process_has_ended(*found))
     return base::fail(Code::kNoInput,
-                      "process " + which + " has ended (a zombie)",
+                      "process " + number + " has ended (a zombie)",
                       {},
                       "Name a process that runs");
   const std::string status = base::read_file(folder + "/status").value_or("");
-  if (const auto of = numbers_of(status, "Tgid:\t"); !of.empty() && of.front() != pid)
+  const std::vector<std::uint64_t> process_ids = numbers_of(status, "Tgid:\t");
+  if (!process_ids.empty() && process_ids.front() != pid) {
+    const std::string process_id = std::to_string(process_ids.front());
     return base::fail(Code::kUsage,
-                      which + " is a thread of process " + std::to_string(of.front()),
+                      number + " is a thread of process " + process_id,
                       {},
-                      "Write: rangescope attach " + std::to_string(of.front()));
+                      "Write: rangescope attach " + process_id);
+  }
   if (pid == static_cast<std::uint32_t>(::getpid()))
     return base::fail(
-        Code::kUsage, "process " + which + " is rangescope itself", {}, "Name another process");
+        Code::kUsage, "process " + number + " is rangescope itself", {}, "Name another process");
   const std::string living = living_folder_of(pid);
   if (!can_open(living + "/maps"))
     return tl::make_unexpected(refused(pid, numbers_of(status, "Uid:\t")));
@@ -170,10 +172,11 @@ bool still_runs(const Target& target) {
 std::vector<Member> members_of(std::uint32_t pid, bool tree) {
   std::vector<Member> out;
   if (tree)
-    for (const base::TreeMember& one : base::process_tree(static_cast<pid_t>(pid)))
-      out.push_back({static_cast<std::uint32_t>(one.pid), static_cast<std::uint32_t>(one.parent)});
-  else if (const auto one = base::process_at(static_cast<pid_t>(pid)))
-    out.push_back({pid, static_cast<std::uint32_t>(one->parent)});
+    for (const base::TreeMember& member : base::process_tree(static_cast<pid_t>(pid)))
+      out.push_back(
+          {static_cast<std::uint32_t>(member.pid), static_cast<std::uint32_t>(member.parent)});
+  else if (const auto process = base::process_at(static_cast<pid_t>(pid)))
+    out.push_back({pid, static_cast<std::uint32_t>(process->parent)});
   return out;
 }
 

@@ -41,7 +41,7 @@ struct Member {
 [[nodiscard]] std::string name_of_thread(std::uint32_t pid, std::uint32_t tid);
 /// It waits: neither runs nor could.
 [[nodiscard]] bool sleeps(std::uint32_t pid, std::uint32_t tid);
-/// What it has mapped to execute, as the kernel's records would have told.
+/// What it has mapped to execute, as the kernel's records have it.
 void maps_of(std::uint32_t pid, const std::function<void(const Mapped&)>& each);
 
 }  // namespace rangescope::sample::cpu

@@ -190,7 +190,7 @@ void Unrecorded::read_environment(Program& program, std::int64_t now_ns) {
   }
 }
 
-/// Its executable is not the one that it had: nobody said that it executed another.
+/// Its executable is not the one that it had, although no record says that it executed another.
 bool Unrecorded::executes_another(const Program& program) {
   struct stat status {};
   return program.executable != nullptr && ::stat(proc(program.pid, "exe").c_str(), &status) == 0 &&
@@ -298,15 +298,16 @@ bool Unrecorded::uses_nvtx(const Program& program) {
       return true;
   }
   return std::ranges::any_of(program.libraries, [&](const std::string& library) {
-    const auto [known, is_new] = searched_libraries_.try_emplace(library, false);
+    const auto [entry, is_new] = searched_libraries_.try_emplace(library, false);
+    bool& has_marker = entry->second;
     const bool is_ours = base::file_name(library).starts_with("librangescope");
     if (!is_new || is_ours)
-      return known->second;
+      return has_marker;
     const int file = ::open(library.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    known->second = contains_marker(file);
+    has_marker = contains_marker(file);
     if (file >= 0)
       ::close(file);
-    return known->second;
+    return has_marker;
   });
 }
 
@@ -371,9 +372,9 @@ std::vector<UnrecordedProgram> Unrecorded::reasons() {
 
 Tables* Unrecorded::tables_of(const std::string& path, std::uint32_t pid) {
   constexpr std::size_t kMostTables = 64;
-  const auto known = tables_.find(path);
-  if (known != tables_.end())
-    return known->second.get();
+  const auto entry = tables_.find(path);
+  if (entry != tables_.end())
+    return entry->second.get();
   if (tables_.size() >= kMostTables)
     return nullptr;
   return tables_.emplace(path, Tables::open(path, pid)).first->second.get();

@@ -15,6 +15,13 @@ constexpr int kMostTrials = 16;
 /// clone3() and start_thread() of glibc.
 constexpr std::size_t kFramesOfAThreadsStart = 2;
 
+/// How many numbers a step takes from the stack.
+std::size_t operands_of(Step::Op op) {
+  if (op <= Step::Op::kFrame)
+    return 0;
+  return op <= Step::Op::kDrop ? 1 : 2;
+}
+
 class Walk {
  public:
   Walk(const Space& space, const Sample& sample)
@@ -31,8 +38,8 @@ class Walk {
       std::uint64_t address = values_[kRip] - (call ? 1 : 0);
       if (values_[kRip] == 0)
         return;
-      bool made = false;  // by a compiler at run time: no file says anything of its code
-      const Row* row = row_at(address, &made);
+      bool compiled_at_run_time = false;  // no file says anything of its code
+      const Row* row = row_at(address, &compiled_at_run_time);
       // What only looks like a call, of a signal handler or a new context, returns to the begin of
       // a function.
       if (call && (row == nullptr || row->signal || row->kind == Row::Kind::kNone))
@@ -49,24 +56,23 @@ class Walk {
       }
       out.addresses.push_back(address);
       std::memcpy(out.registers.emplace_back().data(), values_, sizeof values_);
+      const bool has_row = row->kind != Row::Kind::kNone;
       if (row->kind == Row::Kind::kOutermost)
         return;
-      out.guessed |= row->kind == Row::Kind::kNone;
+      out.guessed |= !has_row;
       // Code without tables marks the begin of a thread by a frame pointer of 0 (System V ABI,
       // AMD64, 3.4.1); in that of LLVM's compilers at run time (numba, PyTorch's CPU kernels,
       // PostgreSQL) it is a register like others.
-      if (row->kind == Row::Kind::kNone && depth > 0 && values_[kRbp] == 0 && !made)
+      if (!has_row && depth > 0 && values_[kRbp] == 0 && !compiled_at_run_time)
         return;
-      pointed_ = row->kind == Row::Kind::kNone || (row->frame_steps == 0 && row->base == kRbp);
-      if (row->frame_steps == 0 && row->base == kRbp && values_[kRbp] == kUnknownRegister)
+      const bool by_base_pointer = row->frame_steps == 0 && row->base == kRbp;
+      pointed_ = !has_row || by_base_pointer;
+      if (by_base_pointer && values_[kRbp] == kUnknownRegister)
         return seek(*row, out, depth);
-      const std::uint64_t before = values_[kRsp];
-      const bool went = row->kind == Row::Kind::kNone ? by_frame_pointer() : by_row(*row);
-      // The stack of a caller lies above (vfork() takes its return address off first), that of who
-      // was interrupted may be another one.
-      if (!went ||
-          (!row->signal && (values_[kRsp] < before || (values_[kRsp] == before && depth > 0)))) {
-        if (made && !sought_)
+      const std::uint64_t callee_stack = values_[kRsp];
+      const bool has_caller = has_row ? by_row(*row) : by_frame_pointer();
+      if (!has_caller || !(row->signal || is_above(callee_stack, depth))) {
+        if (compiled_at_run_time && !sought_)
           return seek_caller(out, depth);
         out.cut = true;
         return;
@@ -78,15 +84,20 @@ class Walk {
 
  private:
   /// Null where nothing is mapped.
-  const Row* row_at(std::uint64_t address, bool* made = nullptr) const {
+  const Row* row_at(std::uint64_t address, bool* compiled_at_run_time = nullptr) const {
     static const Row kNothing;
     const Place place = place_of(space_, address);
     if (place.module == nullptr)
       return nullptr;
-    if (made != nullptr)
-      *made = !place.module->file() && place.module->path != "[vdso]";
+    if (compiled_at_run_time != nullptr)
+      *compiled_at_run_time = !place.module->file() && place.module->path != "[vdso]";
     Tables* tables = place.module->tables();
     return tables != nullptr ? &tables->row(place.address) : &kNothing;
+  }
+  /// The stack of a caller lies above its callee's (vfork() takes its return address off first);
+  /// only that of interrupted code may be another one.
+  [[nodiscard]] bool is_above(std::uint64_t callee_stack, std::uint32_t depth) const {
+    return values_[kRsp] > callee_stack || (values_[kRsp] == callee_stack && depth == 0);
   }
   bool load(std::uint64_t address, std::uint64_t& value) const {
     if (address < low_ || address - low_ > stack_.size() ||
@@ -102,19 +113,19 @@ class Walk {
     Unwound rest;
     std::uint64_t caller = 0, back = 0;
     int trials = kMostTrials;
-    for (std::uint64_t at = values_[kRsp];
-         !sought_ && trials > 0 && at - values_[kRsp] < kMostSought;
-         at += 8) {
-      if (!load(at, caller) || !load(at + 8, back))
+    for (std::uint64_t address = values_[kRsp];
+         !sought_ && trials > 0 && address - values_[kRsp] < kMostSought;
+         address += 8) {
+      if (!load(address, caller) || !load(address + 8, back))
         break;
       const Row* above = row_at(back - 1);
       if (above == nullptr || above->kind == Row::Kind::kNone ||
-          (above->base == kRbp && caller <= at))
+          (above->base == kRbp && caller <= address))
         continue;
       --trials;
       Walk trial(*this);
       trial.sought_ = true;
-      trial.values_[kRbp] = at;
+      trial.values_[kRbp] = address;
       rest = {};
       if (!trial.by_row(row))
         continue;
@@ -136,18 +147,18 @@ class Walk {
     Unwound rest;
     std::uint64_t back = 0;
     int trials = kMostTrials;
-    for (std::uint64_t at = values_[kRsp];
-         trials > 0 && at - values_[kRsp] < kMostSought && load(at, back);
-         at += 8) {
-      bool made = false;
-      const Row* above = row_at(back - 1, &made);
-      if (above == nullptr || made || above->kind != Row::Kind::kNormal)
+    for (std::uint64_t address = values_[kRsp];
+         trials > 0 && address - values_[kRsp] < kMostSought && load(address, back);
+         address += 8) {
+      bool compiled_at_run_time = false;
+      const Row* above = row_at(back - 1, &compiled_at_run_time);
+      if (above == nullptr || compiled_at_run_time || above->kind != Row::Kind::kNormal)
         continue;
       --trials;
       Walk trial(*this);
       trial.sought_ = true;
       trial.values_[kRip] = back;
-      trial.values_[kRsp] = at + 8;
+      trial.values_[kRsp] = address + 8;
       rest = {};
       trial.run(rest, true, depth + 1);
       if (rest.cut || rest.addresses.size() < 2)
@@ -180,12 +191,10 @@ class Walk {
     std::uint64_t stack[16];
     std::size_t depth = 0;
     for (const Step& step : steps) {
-      const std::size_t taken = step.op <= Step::Op::kFrame  ? 0
-                                : step.op <= Step::Op::kDrop ? 1
-                                                             : 2;
-      if (depth < taken || depth == std::size(stack))
+      const std::size_t operands = operands_of(step.op);
+      if (depth < operands || depth == std::size(stack))
         return false;
-      if (taken == 2)
+      if (operands == 2)
         --depth;
       const std::uint64_t right = stack[depth];
       std::uint64_t& top = stack[depth > 0 ? depth - 1 : 0];
@@ -217,9 +226,9 @@ class Walk {
 
   bool by_row(const Row& row) {
     using At = Row::Saved::At;
-    const std::span<const Step> all = row.steps;
+    const std::span<const Step> row_steps = row.steps;
     std::uint64_t frame = values_[row.base] + static_cast<std::uint64_t>(std::int64_t{row.offset});
-    if (row.frame_steps > 0 && !steps(all.first(row.frame_steps), 0, frame))
+    if (row.frame_steps > 0 && !steps(row_steps.first(row.frame_steps), 0, frame))
       return false;
     std::uint64_t next[kRegisters];
     std::memcpy(next, values_, sizeof next);
@@ -227,19 +236,21 @@ class Walk {
       const Row::Saved& saved = row.saved[r];
       if (saved.at == At::kSame)
         continue;
-      std::uint64_t from = frame + static_cast<std::uint64_t>(std::int64_t{saved.offset});
-      bool known = saved.at == At::kFrame;
-      if (saved.at == At::kAddress || saved.at == At::kValue)
-        known =
-            steps(all.subspan(static_cast<std::size_t>(saved.offset), saved.count), frame, from);
-      if (known && saved.at == At::kValue)
-        next[r] = from;
-      else if (!known || !load(from, next[r])) {
+      // Its value, or where that is in memory.
+      std::uint64_t result = frame + static_cast<std::uint64_t>(std::int64_t{saved.offset});
+      bool is_known = saved.at == At::kFrame;
+      if (saved.at == At::kAddress || saved.at == At::kValue) {
+        const auto first = static_cast<std::size_t>(saved.offset);
+        is_known = steps(row_steps.subspan(first, saved.count), frame, result);
+      }
+      if (is_known && saved.at == At::kValue)
+        next[r] = result;
+      else if (!is_known || !load(result, next[r])) {
         if (r == kRip)
           return false;
         // Below the stack pointer: an epilogue has taken it back. Else no frame is found by what is
         // unknown.
-        if (!known || from >= values_[kRsp])
+        if (!is_known || result >= values_[kRsp])
           next[r] = kUnknownRegister;
       }
     }
@@ -272,15 +283,15 @@ void unwind(const Space& space, const Sample& sample, Unwound& out) {
     // has one.
     if (!out.addresses.empty() && !walk.pointed())
       return;
-    while (next < sample.chain.size() && !out.addresses.empty() &&
-           sample.chain[next] - (next > 0 ? 1 : 0) != out.addresses.back())
+    if (!out.addresses.empty()) {
+      while (next < sample.chain.size() && address_in(sample.chain, next) != out.addresses.back())
+        ++next;
       ++next;
-    if (!out.addresses.empty())
-      ++next;
+    }
   }
   out.cut = out.guessed = true;
   for (; next < sample.chain.size() && out.addresses.size() < wire::cpu::kMostDepth; ++next) {
-    const std::uint64_t address = sample.chain[next] - (next > 0 ? 1 : 0);
+    const std::uint64_t address = address_in(sample.chain, next);
     const Place place = place_of(space, address);
     if (place.module == nullptr)
       return;

@@ -44,8 +44,8 @@ struct Row {
   bool signal = false;  ///< the caller was interrupted: its address is of the instruction itself
   std::uint8_t base = kRsp;  ///< register that the canonical frame address is counted from
   std::int32_t offset = 0;
-  std::uint32_t frame_steps =
-      0;  ///< where not 0, so many of `steps` give the canonical frame address
+  /// How many of `steps` give the canonical frame address; 0: `base` and `offset` do.
+  std::uint32_t frame_steps = 0;
   struct Saved {
     enum class At : std::uint8_t {
       kSame,     ///< of the stack pointer: it is the canonical frame address

@@ -1,6 +1,5 @@
 // PM sampling through CUPTI: which counters fit one pass of a chip, and a sampler of one device.
-// CUPTI's headers stand in sample/cupti/ only; a build without them has none.cpp, whose answers say
-// so.
+// Only cupti.cpp includes CUPTI's headers; a build without them has none.cpp, whose answers say so.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +28,13 @@ struct Device {
   std::string uuid, name, chip;
 };
 
-/// So many samples are awaited between two polls.
+/// Number of samples that are awaited between two polls.
 inline constexpr std::uint32_t kPollSamples = 128;
 
 /// What a sampler has cost of a core, in nanoseconds, and for how much.
 struct Spent {
   std::int64_t decoding = 0, evaluating = 0, clearing = 0;
-  std::uint64_t polls = 0, samples = 0, cleared = 0;  ///< cleared: room for so many
+  std::uint64_t polls = 0, samples = 0, cleared = 0;  ///< cleared: room for samples
   std::int64_t first_ns = 0, last_ns = 0;  ///< where the first sample begins and the last one ends
 };
 

@@ -98,19 +98,26 @@ Params sized(std::size_t size) {
 }
 #define RANGESCOPE_PARAMS(name, type) auto name = sized<type>(type##_STRUCT_SIZE)
 
+bool is_denied(CUptiResult result) {
+  return result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
+         result == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES;
+}
+
+/// The word that a failure begins with (counters.hpp).
+const char* kind_of_failure(CUptiResult result) {
+  if (is_denied(result))
+    return "denied";
+  if (result == CUPTI_ERROR_HARDWARE_BUSY || result == CUPTI_ERROR_HARDWARE)
+    return "busy";
+  if (result == CUPTI_ERROR_NOT_SUPPORTED || result == CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED ||
+      result == CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED)
+    return "old";
+  return "failed";
+}
+
 base::Error failure(const Api& api, CUptiResult result, const char* call) {
-  const bool denied = result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
-                      result == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES;
-  const bool busy = result == CUPTI_ERROR_HARDWARE_BUSY || result == CUPTI_ERROR_HARDWARE;
-  const bool old = result == CUPTI_ERROR_NOT_SUPPORTED ||
-                   result == CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED ||
-                   result == CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED;
-  return {denied ? Code::kPermission : Code::kToolMissing,
-          std::string(denied ? "denied"
-                      : busy ? "busy"
-                      : old  ? "old"
-                             : "failed") +
-              ": " + api.text(result),
+  return {is_denied(result) ? Code::kPermission : Code::kToolMissing,
+          std::string(kind_of_failure(result)) + ": " + api.text(result),
           call,
           {}};
 }
@@ -226,10 +233,10 @@ Result<CounterSet> choose_from(const Api& api,
   {
     Host host(api);
     TRY(check(api, host.open(chip, availability), "cuptiProfilerHostInitialize"));
-    const auto known = host.base_metrics();
+    const auto chip_metrics = host.base_metrics();
     for (const Wanted& any : wanted) {
       const auto found =
-          std::ranges::find_if(any, [&](const auto& name) { return is_known(known, name); });
+          std::ranges::find_if(any, [&](const auto& name) { return is_known(chip_metrics, name); });
       if (found != any.end())
         set.metrics.push_back(*found);
       else if (!any.empty())
@@ -239,14 +246,14 @@ Result<CounterSet> choose_from(const Api& api,
       return set;
   }
   // One after the other: what a pass does not hold, or the driver does not count, is left out.
-  const std::vector<std::string> all = std::exchange(set.metrics, {});
-  for (const std::string& metric : all) {
-    std::vector<std::string> more = set.metrics;
-    more.push_back(metric);
+  const std::vector<std::string> candidates = std::exchange(set.metrics, {});
+  for (const std::string& metric : candidates) {
+    std::vector<std::string> extended = set.metrics;
+    extended.push_back(metric);
     Host host(api);
-    if (host.open(chip, availability) == CUPTI_SUCCESS && host.configure(more) == CUPTI_SUCCESS &&
-        host.passes() == 1)
-      set.metrics = std::move(more);
+    if (host.open(chip, availability) == CUPTI_SUCCESS &&
+        host.configure(extended) == CUPTI_SUCCESS && host.passes() == 1)
+      set.metrics = std::move(extended);
     else
       set.left_out.push_back(metric);
   }
@@ -312,10 +319,10 @@ class DeviceSampler final : public Sampler {
 
   [[nodiscard]] Result<void> poll(SampleWriter& to) override {
     // A bound, so that a device that fills the image faster than it is read cannot hold the others
-    // up for ever.
+    // up forever.
     for (int round = 0; round < 64; ++round) {
-      auto more = TRY(decode(to));
-      if (more != CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL)
+      const auto stopped_at = TRY(decode(to));
+      if (stopped_at != CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL)
         break;
     }
     return {};
@@ -326,8 +333,8 @@ class DeviceSampler final : public Sampler {
     params.pPmSamplingObject = object_;
     TRY(check(api_, api_.cuptiPmSamplingStop(&params), "cuptiPmSamplingStop"));
     for (int round = 0; round < 100000; ++round) {
-      auto more = TRY(decode(to));
-      if (more == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS)
+      const auto stopped_at = TRY(decode(to));
+      if (stopped_at == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS)
         break;
     }
     return {};
@@ -575,19 +582,19 @@ Result<std::unique_ptr<Cupti>> open_cupti() {
     if (api.library == nullptr)
       return false;
     const link_map* map = nullptr;
-    const bool told = ::dlinfo(api.library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr &&
-                      map->l_name[0] != '\0';
-    api.path = told ? map->l_name : path;
+    const bool has_path = ::dlinfo(api.library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr &&
+                          map->l_name[0] != '\0';
+    api.path = has_path ? map->l_name : path;
     return true;
   };
-  const char* asked = std::getenv("RANGESCOPE_CUPTI");
-  const bool found =
-      asked != nullptr && *asked != '\0' ? open(asked) : wire::find_cupti(cuda / 1000, open);
+  const char* wanted = std::getenv("RANGESCOPE_CUPTI");
+  const bool is_set = wanted != nullptr && *wanted != '\0';
+  const bool found = is_set ? open(wanted) : wire::find_cupti(cuda / 1000, open);
   if (!found)
     return base::fail(
         Code::kToolMissing,
         "CUPTI was not found",
-        asked != nullptr ? asked : "libcupti.so.13",
+        wanted != nullptr ? wanted : "libcupti.so.13",
         "Install the CUDA toolkit's CUPTI, or set RANGESCOPE_CUPTI to the library's path.");
   TRY(fill(api));
   (void)api.cuptiGetVersion(&api.version);

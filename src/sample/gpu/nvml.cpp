@@ -73,26 +73,26 @@ struct NvmlSampler::Gpu {
     if (begun_ns != 0 && now - begun_ns < kShortest_ns)
       return;
     const auto energy = joules();
-    const std::int64_t at = now_ns();
+    const std::int64_t read_at_ns = now_ns();
     if (begun_ns == 0 && energy && !last) {
       last = energy;  // begins at its first change
       waiting = true;
       return;
     }
     const bool moved = energy && last && *energy != *last;
-    if (energy && !moved && (begun_ns == 0 || at - begun_ns < kLongest_ns))
+    if (energy && !moved && (begun_ns == 0 || read_at_ns - begun_ns < kLongest_ns))
       return;
     if (begun_ns != 0 && !waiting) {
-      if (at - state_ns >= kState_ns) {
+      if (read_at_ns - state_ns >= kState_ns) {
         values(state);
-        state_ns = at;
+        state_ns = read_at_ns;
       }
       std::array<double, kMetrics.size()> now_values = state;
       now_values[0] = energy && last ? *energy - *last : kNone;
-      stream.add(begun_ns, at, now_values.data());
+      stream.add(begun_ns, read_at_ns, now_values.data());
     }
     waiting = false;
-    begun_ns = at;
+    begun_ns = read_at_ns;
     last = energy;
   }
 

@@ -15,13 +15,13 @@ constexpr std::size_t kMostItems = 4096;  // a block; also flushed once a second
 /// Values byte by byte: the lowest byte of all, then the next.
 template <class T>
 void append_transposed(const std::vector<T>& values, std::string& out) {
-  const std::size_t at = out.size(), count = values.size();
-  out.resize(at + count * sizeof(T));
+  const std::size_t begin = out.size(), count = values.size();
+  out.resize(begin + count * sizeof(T));
   for (std::size_t i = 0; i < count; ++i) {
     char bytes[sizeof(T)];
     std::memcpy(bytes, &values[i], sizeof(T));
     for (std::size_t b = 0; b < sizeof(T); ++b)
-      out[at + b * count + i] = bytes[b];
+      out[begin + b * count + i] = bytes[b];
   }
 }
 
@@ -85,9 +85,10 @@ void SampleWriter::take(std::int64_t start_ns, std::int64_t end_ns) {
   ++samples_;
   starts_.push_back(start_ns);
   ends_.push_back(end_ns);
-  for (std::size_t m = 0; m < sums_.size(); ++m)
-    columns_[m].push_back(static_cast<float>(
-        description_.adds_up[m] ? sums_[m] : sums_[m] / static_cast<double>(covered_ns_)));
+  for (std::size_t m = 0; m < sums_.size(); ++m) {
+    const double divisor = description_.adds_up[m] ? 1 : static_cast<double>(covered_ns_);
+    columns_[m].push_back(static_cast<float>(sums_[m] / divisor));
+  }
   if (starts_.size() >= kMostItems)
     flush(false);
 }

@@ -136,14 +136,14 @@ class CoreClocks {
   bool known_ = false;
 };
 
-std::vector<std::byte> read_memory(std::uint32_t pid, std::uint64_t from, std::size_t most) {
+std::vector<std::byte> read_memory(std::uint32_t pid, std::uint64_t from, std::size_t max_bytes) {
   constexpr std::size_t kPage = 4096;
   std::vector<iovec> pages;  // a page that is not there ends the reading
-  for (std::size_t bytes = 0; bytes < most; bytes += pages.back().iov_len)
+  for (std::size_t bytes = 0; bytes < max_bytes; bytes += pages.back().iov_len)
     pages.push_back({reinterpret_cast<void*>(from + bytes),
-                     std::min(kPage - ((from + bytes) & (kPage - 1)), most - bytes)});
-  std::vector<std::byte> out(most);
-  const iovec local{out.data(), most};
+                     std::min(kPage - ((from + bytes) & (kPage - 1)), max_bytes - bytes)});
+  std::vector<std::byte> out(max_bytes);
+  const iovec local{out.data(), max_bytes};
   const ssize_t read =
       ::process_vm_readv(static_cast<pid_t>(pid), &local, 1, pages.data(), pages.size(), 0);
   out.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
@@ -230,9 +230,9 @@ class Dumper {
   }
 
   /// The thread that its own container calls so; 0 for none.
-  [[nodiscard]] std::uint32_t thread_called(std::uint32_t own) const {
+  [[nodiscard]] std::uint32_t thread_called(std::uint32_t own_tid) const {
     for (const auto& [tid, number] : own_tids_)
-      if (number == own)
+      if (number == own_tid)
         return tid;
     return 0;
   }
@@ -352,10 +352,10 @@ class Dumper {
   /// it themselves.
   void find_python_holders() {
     for (DumpedThread& thread : out_.threads) {
-      const auto own = own_holders_.find(thread.tid);
-      if (own == own_holders_.end() || own->second == own_tids_[thread.tid])
+      const auto holder = own_holders_.find(thread.tid);
+      if (holder == own_holders_.end() || holder->second == own_tids_[thread.tid])
         continue;
-      thread.wait->holder = own->second == 0 ? 0 : thread_called(own->second);
+      thread.wait->holder = holder->second == 0 ? 0 : thread_called(holder->second);
     }
     if (!python_)
       return;
@@ -415,7 +415,8 @@ class Dumper {
       for (const Place& place : places_[thread.tid]) {
         const auto& named = functions[{place.module, place.address}];
         for (auto function = named.rbegin(); function != named.rend(); ++function) {
-          const std::uint32_t line = function->at == 0 ? function->line : function->at;
+          const std::uint32_t line =
+              function->line_of_address == 0 ? function->line : function->line_of_address;
           thread.native.push_back({function->name, function->file, place.module->path, line, 0});
         }
         if (named.empty())

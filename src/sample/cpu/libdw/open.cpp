@@ -27,8 +27,10 @@ bool has_few_sections(int fd) {
 /// What a compressed section says that it unpacks to; 0 for others.
 std::uint64_t unpacked(Elf_Scn* section, const GElf_Shdr& header, std::string_view name) {
   GElf_Chdr packed;
-  if ((header.sh_flags & SHF_COMPRESSED) != 0)
-    return gelf_getchdr(section, &packed) != nullptr ? packed.ch_size : 0;
+  if ((header.sh_flags & SHF_COMPRESSED) != 0) {
+    const bool is_read = gelf_getchdr(section, &packed) != nullptr;
+    return is_read ? packed.ch_size : 0;
+  }
   if (!name.starts_with(".zdebug") || header.sh_size < 12)
     return 0;
   const Elf_Data* data = elf_rawdata(section, nullptr);
@@ -38,6 +40,11 @@ std::uint64_t unpacked(Elf_Scn* section, const GElf_Shdr& header, std::string_vi
   for (int i = 4; i < 12; ++i)
     bytes = bytes << 8 | static_cast<const unsigned char*>(data->d_buf)[i];
   return bytes;
+}
+
+/// At most one more than is read, and without overflow.
+std::uint64_t bounded_sum(std::uint64_t bytes, std::uint64_t further) {
+  return std::min(bytes + std::min(further, kMostSections + 1), kMostSections + 1);
 }
 
 std::uint64_t bytes_of_sections(Elf* elf) {
@@ -55,9 +62,10 @@ std::uint64_t bytes_of_sections(Elf* elf) {
       return kMostSections + 1;  // before names are read
     const char* text = elf_strptr(elf, names, header.sh_name);
     const std::string_view name = text != nullptr ? text : "";
-    const bool frames = name == ".eh_frame" || name == ".debug_frame";
-    for (const std::uint64_t more : {frames ? header.sh_size : 0, unpacked(section, header, name)})
-      bytes = std::min(bytes + std::min(more, kMostSections + 1), kMostSections + 1);
+    const bool has_frames = name == ".eh_frame" || name == ".debug_frame";
+    if (has_frames)
+      bytes = bounded_sum(bytes, header.sh_size);
+    bytes = bounded_sum(bytes, unpacked(section, header, name));
   }
   return bytes;
 }
@@ -69,7 +77,8 @@ Elf* read_elf(int fd, std::uint64_t& bytes) {
   if (!has_few_sections(fd))
     return nullptr;
   Elf* elf = elf_begin(fd, ELF_C_READ, nullptr);
-  bytes = elf != nullptr && elf_kind(elf) == ELF_K_ELF ? bytes_of_sections(elf) : kMostSections + 1;
+  const bool is_elf = elf != nullptr && elf_kind(elf) == ELF_K_ELF;
+  bytes = is_elf ? bytes_of_sections(elf) : kMostSections + 1;
   if (bytes <= kMostSections)
     return elf;
   elf_end(elf);
@@ -110,14 +119,15 @@ std::vector<Code> covered_of(Elf* elf) {
   const auto* bytes = static_cast<const std::uint8_t*>(data->d_buf);
   Dwarf_Off next = 0;
   Dwarf_CFI_Entry entry;
-  for (Dwarf_Off at = 0; dwarf_next_cfi(identity, data, true, at, &next, &entry) == 0; at = next) {
+  for (Dwarf_Off offset = 0; dwarf_next_cfi(identity, data, true, offset, &next, &entry) == 0;
+       offset = next) {
     if (dwarf_cfi_cie_p(&entry) || bytes + data->d_size - entry.fde.start < 8)
       continue;
-    std::int32_t from = 0;
+    std::int32_t distance = 0;  // of the code from this field
     std::uint32_t length = 0;
-    std::memcpy(&from, entry.fde.start, sizeof from);
-    std::memcpy(&length, entry.fde.start + sizeof from, sizeof length);
-    const GElf_Addr start = header.sh_addr + static_cast<std::uint64_t>(std::int64_t{from}) +
+    std::memcpy(&distance, entry.fde.start, sizeof distance);
+    std::memcpy(&length, entry.fde.start + sizeof distance, sizeof length);
+    const GElf_Addr start = header.sh_addr + static_cast<std::uint64_t>(std::int64_t{distance}) +
                             static_cast<GElf_Addr>(entry.fde.start - bytes);
     const Code* inside = find_code(code, start);
     if (inside != nullptr && inside->end >= start + length)
@@ -132,8 +142,10 @@ const Code* find_code(const std::vector<Code>& by_begin, GElf_Addr address) {
       by_begin.begin(), by_begin.end(), address, [](GElf_Addr value, const Code& code) {
         return value < code.start;
       });
-  return after == by_begin.begin() || address >= std::prev(after)->end ? nullptr
-                                                                       : &*std::prev(after);
+  if (after == by_begin.begin())
+    return nullptr;
+  const Code& nearest = *std::prev(after);
+  return address < nearest.end ? &nearest : nullptr;
 }
 
 }  // namespace rangescope::sample::cpu

@@ -62,8 +62,10 @@ int find_debug_file(Dwfl_Module* module,
   std::string path = "/usr/lib/debug/.build-id/";
   for (int i = 0; i < bytes; ++i) {
     char digits[4];
-    std::snprintf(digits, sizeof digits, i == 0 ? "%02x/" : "%02x", id[i]);
+    std::snprintf(digits, sizeof digits, "%02x", id[i]);
     path += digits;
+    if (i == 0)
+      path += '/';
   }
   const int fd = bytes < 2 ? -1 : base::open_regular_file(path + ".debug");
   if (fd >= 0)
@@ -85,11 +87,11 @@ class File {
     if (!dwfl_)
       return;
     dwfl_report_begin(dwfl_.get());
-    const int own = ::fcntl(file, F_DUPFD_CLOEXEC, 0);
-    module_ = dwfl_report_offline(dwfl_.get(), name.c_str(), name.c_str(), own);
+    const int duplicate = ::fcntl(file, F_DUPFD_CLOEXEC, 0);  // libdw's from here on
+    module_ = dwfl_report_offline(dwfl_.get(), name.c_str(), name.c_str(), duplicate);
     dwfl_report_end(dwfl_.get(), nullptr, nullptr);
     if (module_ == nullptr) {
-      ::close(own);
+      ::close(duplicate);
       return;
     }
     GElf_Addr bias = 0;
@@ -107,20 +109,11 @@ class File {
     std::vector<Function> out;
     if (module_ == nullptr)
       return out;
-    const GElf_Addr at = address + bias_;
-    const Symbol* symbol = symbol_at(at);
-    std::string outer;
-    if (symbol != nullptr) {
-      GElf_Sym sym;
-      GElf_Addr value = 0;
-      const char* name =
-          dwfl_module_getsym_info(module_, symbol->index, &sym, &value, nullptr, nullptr, nullptr);
-      if (name != nullptr)
-        outer = base::demangle({name, std::strcspn(name, "@")});  // no version
-    }
+    const GElf_Addr biased = address + bias_;
+    const std::string outer = name_of_symbol(biased);
     Dwarf_Addr bias = 0;
-    if (Dwarf_Die* unit = dwfl_module_addrdie(module_, at, &bias))
-      scopes(*unit, at - bias, out);
+    if (Dwarf_Die* unit = dwfl_module_addrdie(module_, biased, &bias))
+      scopes(*unit, biased - bias, out);
     if (out.empty() && !outer.empty())
       out.push_back({outer});
     if (!out.empty() && !outer.empty())
@@ -165,27 +158,40 @@ class File {
     });
   }
 
-  [[nodiscard]] const Symbol* symbol_at(std::uint64_t at) const {
+  /// Demangled, without version; "" where no symbol holds the address.
+  [[nodiscard]] std::string name_of_symbol(GElf_Addr biased) const {
+    const Symbol* symbol = symbol_at(biased);
+    if (symbol == nullptr)
+      return {};
+    GElf_Sym sym;
+    GElf_Addr value = 0;
+    const char* name =
+        dwfl_module_getsym_info(module_, symbol->index, &sym, &value, nullptr, nullptr, nullptr);
+    if (name == nullptr)
+      return {};
+    return base::demangle({name, std::strcspn(name, "@")});
+  }
+
+  [[nodiscard]] const Symbol* symbol_at(std::uint64_t address) const {
     auto found = std::upper_bound(
-        symbols_.begin(), symbols_.end(), at, [](std::uint64_t value, const Symbol& symbol) {
+        symbols_.begin(), symbols_.end(), address, [](std::uint64_t value, const Symbol& symbol) {
           return value < symbol.address;
         });
     for (int back = 0; found != symbols_.begin() && back < 16; ++back) {
       --found;
       // Hand-written assembler may give no size; it does not go on in another section (_init lies
       // before .plt).
-      const bool inside =
-          at < found->end || (found->end == found->address && back == 0 &&
-                              at - found->address < 4096 && at < section_end(found->address));
-      if (inside)
+      const bool has_no_size = found->end == found->address && back == 0;
+      if (address < found->end ||
+          (has_no_size && address - found->address < 4096 && address < section_end(found->address)))
         return &*found;
     }
     return nullptr;
   }
 
   /// Of the section of code that holds an address; 0 where none does.
-  [[nodiscard]] GElf_Addr section_end(GElf_Addr at) const {
-    const Code* section = find_code(code_, at - bias_);
+  [[nodiscard]] GElf_Addr section_end(GElf_Addr biased) const {
+    const Code* section = find_code(code_, biased - bias_);
     return section == nullptr ? 0 : section->end + bias_;
   }
 
@@ -197,9 +203,9 @@ class File {
   static int number_of(Dwarf_Die& die, unsigned attribute) {
     Dwarf_Attribute memory;
     Dwarf_Word value = 0;
-    return dwarf_formudata(dwarf_attr(&die, attribute, &memory), &value) == 0
-               ? static_cast<int>(value)
-               : 0;
+    if (dwarf_formudata(dwarf_attr(&die, attribute, &memory), &value) != 0)
+      return 0;
+    return static_cast<int>(value);
   }
   static const char* file_of(Dwarf_Die& unit, int number) {
     Dwarf_Files* files = nullptr;
@@ -210,17 +216,17 @@ class File {
   }
 
   // Functions around an address, the outermost first.
-  static void scopes(Dwarf_Die& unit, Dwarf_Addr at, std::vector<Function>& out) {
+  static void scopes(Dwarf_Die& unit, Dwarf_Addr address, std::vector<Function>& out) {
     // The scopes of an address go on with those of an inlined function's definition; those of the
     // innermost one's entry go on with what it was inlined into.
     Dwarf_Die *inner = nullptr, *found = nullptr;
-    if (dwarf_getscopes(&unit, at, &inner) <= 0)
+    if (dwarf_getscopes(&unit, address, &inner) <= 0)
       return;
     const int count = dwarf_getscopes_die(&inner[0], &found);
     std::free(inner);
     int called = 0;  // line of the call of the function before
     const char* called_in = nullptr;
-    if (Dwarf_Line* line = dwarf_getsrc_die(&unit, at);
+    if (Dwarf_Line* line = dwarf_getsrc_die(&unit, address);
         line != nullptr && dwarf_lineno(line, &called) == 0)
       called_in = dwarf_linesrc(line, nullptr, nullptr);
     for (int i = 0; i < count; ++i) {
@@ -238,7 +244,7 @@ class File {
       if (dwarf_decl_line(&found[i], &line) == 0 && line > 0)
         function.line = static_cast<std::uint32_t>(line);
       if (called > 0 && called_in != nullptr && function.file == called_in)
-        function.at = static_cast<std::uint32_t>(called);
+        function.line_of_address = static_cast<std::uint32_t>(called);
       out.insert(out.begin(), std::move(function));
       if (tag == DW_TAG_subprogram)
         break;
@@ -263,11 +269,11 @@ class File {
 void name_each(int file,
                const std::string& name,
                std::span<const std::uint64_t> addresses,
-               const std::function<void(const Named&)>& told) {
+               const std::function<void(const Named&)>& take) {
   const NoServer no_server;
-  File of(file, name);
+  File symbols(file, name);
   for (const std::uint64_t address : addresses)
-    told({address, of.functions(address)});
+    take({address, symbols.functions(address)});
 }
 
 }  // namespace rangescope::sample::cpu

@@ -175,9 +175,9 @@ class DwTables final : public Tables {
   }
 
   const Row& row(std::uint64_t address) override {
-    auto known = rows_.upper_bound(address);
-    if (known != rows_.begin() && address < std::prev(known)->second.end)
-      return std::prev(known)->second.row;
+    const auto after = rows_.upper_bound(address);
+    if (after != rows_.begin() && address < std::prev(after)->second.end)
+      return std::prev(after)->second.row;
     Dwarf_Frame* frame = nullptr;
     Dwarf_Addr start = 0, end = 0;
     bool signal = false;
@@ -230,8 +230,9 @@ class DwTables final : public Tables {
     if (!covered_)
       covered_ = covered_of(elf_);
     const Code* found = find_code(*covered_, address);
-    return found == nullptr ? std::pair<std::uint64_t, std::uint64_t>()
-                            : std::pair(found->start, found->end);
+    if (found == nullptr)
+      return {};
+    return {found->start, found->end};
   }
 
   [[nodiscard]] int descriptor() const override { return fd_; }
@@ -251,7 +252,7 @@ class DwTables final : public Tables {
         continue;
       GElf_Nhdr note;
       std::size_t name = 0, text = 0;
-      for (std::size_t at = 0; (at = gelf_getnote(data, at, &note, &name, &text)) > 0;) {
+      for (std::size_t next = 0; (next = gelf_getnote(data, next, &note, &name, &text)) > 0;) {
         const auto* bytes = static_cast<const unsigned char*>(data->d_buf);
         if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 ||
             std::memcmp(bytes + name, "GNU", 4) != 0 || note.n_descsz > 64)
@@ -275,9 +276,8 @@ class DwTables final : public Tables {
       return;
     for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_, section)) != nullptr;) {
       GElf_Shdr header;
-      const char* text = gelf_getshdr(section, &header) != nullptr
-                             ? elf_strptr(elf_, names, header.sh_name)
-                             : nullptr;
+      const bool is_read = gelf_getshdr(section, &header) != nullptr;
+      const char* text = is_read ? elf_strptr(elf_, names, header.sh_name) : nullptr;
       const std::string_view name = text != nullptr ? text : "";
       if (name == ".debug_frame")
         debug_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
