@@ -28,7 +28,7 @@ constexpr int kSignal = SIGVTALRM;
 
 struct Text {
   std::string plain;
-  std::size_t most;
+  std::size_t limit;
   sigjmp_buf leave;
 };
 thread_local sigjmp_buf* volatile late = nullptr;
@@ -36,7 +36,7 @@ std::mutex g_one_at_a_time;
 
 void append(const char* piece, std::size_t size, void* opaque) {
   Text& text = *static_cast<Text*>(opaque);
-  if (text.plain.size() + size > text.most)
+  if (text.plain.size() + size > text.limit)
     ::siglongjmp(text.leave, 1);
   text.plain.append(piece, size);  // within what was reserved
 }
@@ -123,13 +123,13 @@ std::string demangle(const std::string& mangled) {
   if (!mangled.starts_with("_Z") && !is_rust(mangled))
     return mangled;  // "f" is a type too
   Text text{{}, std::min(4096 + 32 * mangled.size(), kMostBytes), {}};
-  text.plain.reserve(text.most);
+  text.plain.reserve(text.limit);
   const auto references = std::count(mangled.begin(), mangled.end(), 'S') +
                           std::count(mangled.begin(), mangled.end(), 'T');
   // Rust's demangler prints something at each step, so that its bound is one of time; and it
   // allocates.
-  const bool done = references <= kQuick || is_rust(mangled) ? print(mangled, text)
-                                                             : print_in_time(mangled, text);
+  const bool is_quick = references <= kQuick || is_rust(mangled);
+  const bool done = is_quick ? print(mangled, text) : print_in_time(mangled, text);
   if (!done)
     return mangled;
   text.plain.shrink_to_fit();

@@ -157,9 +157,9 @@ Error cannot_print(RawResult* result) {
 
 std::uint64_t half_of_memory() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && size > 0
-             ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) / 2
-             : 1u << 30;
+  if (pages <= 0 || size <= 0)
+    return 1u << 30;
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) / 2;
 }
 
 }  // namespace
@@ -177,8 +177,14 @@ Error took_too_long() {
 
 std::string sql_glob_escape(std::string_view path) {
   std::string out;
-  for (const char c : path)
-    out += c == '*' || c == '?' || c == '[' ? std::string("[") + c + "]" : std::string(1, c);
+  for (const char c : path) {
+    const bool is_special = c == '*' || c == '?' || c == '[';
+    if (is_special)
+      out += '[';
+    out += c;
+    if (is_special)
+      out += ']';
+  }
   return out;
 }
 
@@ -380,8 +386,9 @@ bool DuckRows::is_number(int column) const {
          type == kUhugeint;
 }
 double DuckRows::real(int column) const {
-  return is_null(column) ? 0
-                         : std::strtod(cells_[static_cast<std::size_t>(column)]->c_str(), nullptr);
+  if (is_null(column))
+    return 0;
+  return std::strtod(cells_[static_cast<std::size_t>(column)]->c_str(), nullptr);
 }
 std::string_view DuckRows::text(int column) const {
   const auto& cell = cells_[static_cast<std::size_t>(column)];

@@ -98,9 +98,9 @@ std::optional<std::uint64_t> ElfFile::symbol_value(std::string_view name) const 
   return value;
 }
 
-std::string ElfFile::read(std::uint64_t offset, std::uint64_t bytes, std::uint64_t most) const {
+std::string ElfFile::read(std::uint64_t offset, std::uint64_t bytes, std::uint64_t limit) const {
   struct stat status {};
-  if (bytes > most || ::fstat(file_, &status) != 0)
+  if (bytes > limit || ::fstat(file_, &status) != 0)
     return {};
   const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
   if (bytes > file_bytes || offset > file_bytes - bytes)

@@ -43,10 +43,10 @@ class ElfFile {
   /// The value of such a symbol: its address before the file is moved to where it is mapped.
   [[nodiscard]] std::optional<std::uint64_t> symbol_value(std::string_view name) const;
 
-  /// "" where it is larger than `most`, or not all there.
+  /// "" where it is larger than `limit`, or not all there.
   [[nodiscard]] std::string read(std::uint64_t offset,
                                  std::uint64_t bytes,
-                                 std::uint64_t most = kMostTable) const;
+                                 std::uint64_t limit = kMostTable) const;
 
  private:
   template <class T>

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/text.hpp"
+
 namespace rangescope::base {
 namespace {
 
@@ -12,9 +14,6 @@ constexpr std::size_t kDeepest = 64;  // of the evaluation stack and of nested p
 
 bool starts_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 }  // namespace
@@ -25,8 +24,9 @@ class FormulaParser {
   explicit FormulaParser(std::string_view text) : text_(text) {}
 
   Result<Formula> parse() {
-    const bool good = sum(0) && (skip(), at_ == text_.size() || refuse("unexpected character"));
-    if (!good) {
+    const bool is_formula =
+        sum(0) && (skip(), at_ == text_.size() || refuse("unexpected character"));
+    if (!is_formula) {
       return fail(Code::kConfig,
                   "formula '" + std::string(text_) + "': " + error_,
                   "column " + std::to_string(at_ + 1),

@@ -13,10 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 /// Folders of `parent` whose names begin with `prefix`, the highest version in the name first.
 std::vector<fs::path> versioned(const fs::path& parent, std::string_view prefix) {
   std::vector<fs::path> out;
@@ -38,21 +34,22 @@ std::string to_string(const ToolVersion& version) {
 }
 
 ToolVersion parse_version(std::string_view text) {
-  const auto point = [&](std::size_t at) {
-    return at < text.size() && (text[at] == '.' || text[at] == '@');
+  const auto is_point = [&](std::size_t place) {
+    return place < text.size() && (text[place] == '.' || text[place] == '@');
   };
-  for (std::size_t at = 0; at + 6 <= text.size(); ++at) {
-    if (text[at] != '2' || text[at + 1] != '0' || !point(at + 4) ||
-        (at > 0 && is_digit(text[at - 1])))
+  for (std::size_t start = 0; start + 6 <= text.size(); ++start) {
+    const bool has_year = text[start] == '2' && text[start + 1] == '0' && is_point(start + 4);
+    const bool follows_digit = start > 0 && is_digit(text[start - 1]);
+    if (!has_year || follows_digit)
       continue;
     ToolVersion version;
     int* const parts[] = {&version.year, &version.release, &version.patch};
-    std::size_t digit = at;
+    std::size_t digit = start;
     for (int* part : parts) {
       const std::size_t begin = digit;
       while (digit < text.size() && is_digit(text[digit]) && digit - begin < 6)
         *part = *part * 10 + (text[digit++] - '0');
-      if (digit == begin || !point(digit))
+      if (digit == begin || !is_point(digit))
         break;
       ++digit;
     }
@@ -86,7 +83,8 @@ std::vector<fs::path> find_tools(std::string_view tool, const ToolSearch& search
   };
   if (!search.configured.empty())
     add(search.configured);
-  const std::string named = search.variable(tool == "nsys" ? "RANGESCOPE_NSYS" : "RANGESCOPE_NCU");
+  const bool is_nsys = tool == "nsys";
+  const std::string named = search.variable(is_nsys ? "RANGESCOPE_NSYS" : "RANGESCOPE_NCU");
   if (!named.empty())
     add(named);
   const std::string path = search.variable("PATH");
@@ -94,7 +92,7 @@ std::vector<fs::path> find_tools(std::string_view tool, const ToolSearch& search
     if (!folder.empty())
       add(fs::path(folder) / tool);
   const fs::path& root = search.root;
-  if (tool == "nsys") {
+  if (is_nsys) {
     for (const fs::path& version : versioned(root / "opt/nvidia/nsight-systems", "2")) {
       add(version / "bin/nsys");
       add(version / "target-linux-x64/nsys");
@@ -109,20 +107,19 @@ std::vector<fs::path> find_tools(std::string_view tool, const ToolSearch& search
   }
   std::vector<fs::path> toolkits;
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
-    if (const std::string given = search.variable(name); !given.empty())
-      toolkits.emplace_back(given);
+    if (const std::string folder = search.variable(name); !folder.empty())
+      toolkits.emplace_back(folder);
   for (const fs::path& kit : versioned(root / "usr/local", "cuda"))
     toolkits.push_back(kit);
   for (const fs::path& kit : toolkits) {
     add(kit / "bin" / tool);
-    for (const fs::path& version :
-         versioned(kit, tool == "nsys" ? "nsight-systems" : "nsight-compute")) {
-      add(version / (tool == "nsys" ? "bin/nsys" : "ncu"));
-      if (tool == "nsys")
+    for (const fs::path& version : versioned(kit, is_nsys ? "nsight-systems" : "nsight-compute")) {
+      add(version / (is_nsys ? "bin/nsys" : "ncu"));
+      if (is_nsys)
         add(version / "target-linux-x64/nsys");
     }
   }
-  if (tool == "nsys") {
+  if (is_nsys) {
     add(root / "usr/lib/nsight-systems/bin/nsys");
     add(root / "usr/lib/x86_64-linux-gnu/nsight-systems/target-linux-x64/nsys");
   } else {

@@ -43,10 +43,10 @@ class Numbering {
   /// Of `key`, or the free slot that it would have.
   [[nodiscard]] std::size_t place_of(const Key& key) const {
     const std::size_t mask = slots_.size() - 1;
-    std::size_t at = hash(key) & mask;
-    while (slots_[at] != 0 && !equal(keys_[slots_[at] - 1], key))
-      at = (at + 1) & mask;
-    return at;
+    std::size_t slot = hash(key) & mask;
+    while (slots_[slot] != 0 && !equal(keys_[slots_[slot] - 1], key))
+      slot = (slot + 1) & mask;
+    return slot;
   }
   static std::size_t hash(const Key& key) {
     std::uint64_t words[(sizeof(Key) + 7) / 8] = {};

@@ -221,6 +221,108 @@ Error connection_error(const std::string& message, const std::string& address) {
           std::move(hint)};
 }
 
+/// The answer to a query that was sent.
+class Answer {
+ public:
+  /// `fields` as of Postgres::query().
+  Answer(void* handle, std::string name, const Postgres::Limits& limits, std::size_t fields)
+      : handle_(handle),
+        name_(std::move(name)),
+        fields_(fields),
+        allowed_(limits.answer, limits.silence, limits.bytes),
+        rows_allowed_(allowed_) {}
+
+  [[nodiscard]] Result<Postgres::Rows> read() {
+    for (;;) {
+      TRY(wait());
+      const std::unique_ptr<void, void (*)(void*)> result(pq_.getResult(handle_), pq_.clear);
+      if (!result)
+        break;
+      TRY(check_status(result.get()));
+      TRY(append_rows(result.get()));
+    }
+    if (failure_)
+      return tl::make_unexpected(std::move(*failure_));
+    return std::move(rows_);
+  }
+
+ private:
+  [[nodiscard]] tl::unexpected<Error> broken(std::string why, Code code = Code::kIo) const {
+    return fail(code, std::move(why), name_);
+  }
+
+  /// Until the next result is there.
+  [[nodiscard]] Result<void> wait() {
+    for (int unsent = pq_.flush(handle_); unsent > 0 || pq_.isBusy(handle_) != 0;
+         unsent = pq_.flush(handle_)) {
+      const int events = unsent > 0 ? POLLIN | POLLOUT : POLLIN;
+      const auto why = allowed_.wait(pq_.socket(handle_), static_cast<short>(events));
+      if (!why.empty())
+        return broken(why);
+      if (unsent < 0 || pq_.consumeInput(handle_) == 0)
+        return broken(message_of(pq_.errorMessage(handle_)));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<void> check_status(void* result) {
+    const int status = pq_.resultStatus(result);
+    if (status == kNonFatal || status == kFatal)
+      failure_ = error_of(result);
+    else if (status != kCommandOk && status != kTuplesOk && status != kSingleTuple)
+      return broken("the server gives no rows",
+                    Code::kBadData);  // it begins to copy, for example, which never ends
+    if (status != kSingleTuple && ++ends_ > 1)
+      return broken("the server answers twice", Code::kBadData);
+    return {};
+  }
+
+  [[nodiscard]] Error error_of(void* result) const {
+    const char* state = pq_.resultErrorField(result, kSqlState);
+    const char* primary = pq_.resultErrorField(result, kPrimary);
+    const bool is_refused = state != nullptr && std::string_view(state) == "42501";
+    const char* message = primary != nullptr ? primary : pq_.errorMessage(handle_);
+    const Code code = is_refused ? Code::kPermission : Code::kBadData;
+    return {code, message_of(message), name_, {}};
+  }
+
+  [[nodiscard]] Result<void> append_rows(void* result) {
+    const auto width = static_cast<std::size_t>(std::max(pq_.nfields(result), 0));
+    for (int r = 0; r < pq_.ntuples(result); ++r) {
+      if (fields_ != 0 && width != fields_)
+        return broken("the server answers with " + std::to_string(width) + " fields, not " +
+                          std::to_string(fields_),
+                      Code::kBadData);
+      std::vector<Postgres::Value> row(width);
+      std::size_t bytes = sizeof row;
+      for (std::size_t f = 0; f < width; ++f) {
+        row[f] = cell(result, r, static_cast<int>(f));
+        bytes += sizeof(Postgres::Value) + row[f].value_or("").size();
+      }
+      if (!rows_allowed_.take(bytes))
+        return broken("the server sends more than an answer can be");
+      rows_.push_back(std::move(row));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Postgres::Value cell(void* result, int row, int field) const {
+    if (pq_.getisnull(result, row, field) != 0)
+      return std::nullopt;
+    const auto length = static_cast<std::size_t>(pq_.getlength(result, row, field));
+    return std::string(pq_.getvalue(result, row, field), length);
+  }
+
+  const Libpq& pq_ = *libpq();
+  void* handle_;
+  std::string name_;
+  std::size_t fields_;
+  Allowance allowed_, rows_allowed_;
+  Postgres::Rows rows_;
+  std::optional<Error> failure_;
+  int ends_ = 0;  ///< results that are no single rows
+};
+
 }  // namespace
 
 void Postgres::Finish::operator()(void* connection) const {
@@ -242,25 +344,26 @@ Result<Postgres> Postgres::connect(const std::string& url, const Limits& limits)
   const char* const keys[] = {
       "tcp_user_timeout", "dbname", "client_encoding", "fallback_application_name", nullptr};
   const char* const values[] = {silent.c_str(), url.c_str(), "UTF8", "rangescope", nullptr};
-  Postgres made;
-  made.limits_ = limits;
-  made.handle_.reset(libpq()->connectStartParams(keys, values, 1));
-  void* const handle = made.handle_.get();
+  Postgres postgres;
+  postgres.limits_ = limits;
+  postgres.handle_.reset(libpq()->connectStartParams(keys, values, 1));
+  void* const handle = postgres.handle_.get();
   if (handle == nullptr)
     return fail(Code::kInternal, "libpq makes no connection");
   libpq()->setNoticeProcessor(
       handle, [](void*, const char*) {}, nullptr);
   const bool begun = libpq()->status(handle) != kConnectionBad;
-  const std::string failure = begun ? finish_connecting(handle, limits, patience)
-                                    : message_of(libpq()->errorMessage(handle));
+  std::string failure = message_of(libpq()->errorMessage(handle));
+  if (begun)
+    failure = finish_connecting(handle, limits, patience);
   const auto text = [](const char* part) { return std::string(part != nullptr ? part : ""); };
   const std::string port = text(libpq()->port(handle));
   const std::string host = text(libpq()->host(handle)), database = text(libpq()->db(handle));
-  made.name_ = printable(address_text(host, port, database));
+  postgres.name_ = printable(address_text(host, port, database));
   if (!failure.empty() || libpq()->status(handle) != kConnectionOk)
-    return tl::make_unexpected(connection_error(failure, made.name_));
+    return tl::make_unexpected(connection_error(failure, postgres.name_));
   libpq()->setnonblocking(handle, 1);
-  return made;
+  return postgres;
 }
 
 Result<void> Postgres::transaction(const std::function<Result<void>()>& work) const {
@@ -285,9 +388,6 @@ Result<Postgres::Rows> Postgres::query(const std::string& sql,
   std::vector<const char*> texts;
   for (const Value& value : values)
     texts.push_back(value ? value->c_str() : nullptr);
-  const auto broken = [&](const std::string& what, Code code = Code::kIo) {
-    return fail(code, what, name_);
-  };
   if (pq.sendQueryParams(handle,
                          sql.c_str(),
                          static_cast<int>(texts.size()),
@@ -296,62 +396,9 @@ Result<Postgres::Rows> Postgres::query(const std::string& sql,
                          nullptr,
                          nullptr,
                          0) == 0)
-    return broken(message_of(pq.errorMessage(handle)));
+    return fail(Code::kIo, message_of(pq.errorMessage(handle)), name_);
   pq.setSingleRowMode(handle);
-  Allowance allowance(limits_.answer, limits_.silence, limits_.bytes), rows_allowed = allowance;
-  Rows rows;
-  std::optional<Error> failure;
-  int ends = 0;
-  for (;;) {
-    for (int unsent = pq.flush(handle); unsent > 0 || pq.isBusy(handle) != 0;
-         unsent = pq.flush(handle)) {
-      const auto why = allowance.wait(pq.socket(handle),
-                                      static_cast<short>(POLLIN | (unsent > 0 ? POLLOUT : 0)));
-      if (!why.empty())
-        return broken(why);
-      if (unsent < 0 || pq.consumeInput(handle) == 0)
-        return broken(message_of(pq.errorMessage(handle)));
-    }
-    const std::unique_ptr<void, void (*)(void*)> result(pq.getResult(handle), pq.clear);
-    if (!result)
-      break;
-    const int status = pq.resultStatus(result.get());
-    if (status == kNonFatal || status == kFatal) {
-      const char* state = pq.resultErrorField(result.get(), kSqlState);
-      const char* primary = pq.resultErrorField(result.get(), kPrimary);
-      const bool is_refused = state != nullptr && std::string_view(state) == "42501";
-      const char* message = primary != nullptr ? primary : pq.errorMessage(handle);
-      const Code code = is_refused ? Code::kPermission : Code::kBadData;
-      failure = Error{code, message_of(message), name_, {}};
-    } else if (status != kCommandOk && status != kTuplesOk && status != kSingleTuple) {
-      return broken("the server gives no rows",
-                    Code::kBadData);  // it begins to copy, for example, which never ends
-    }
-    if (status != kSingleTuple && ++ends > 1)
-      return broken("the server answers twice", Code::kBadData);
-    const auto width = static_cast<std::size_t>(std::max(pq.nfields(result.get()), 0));
-    for (int r = 0; r < pq.ntuples(result.get()); ++r) {
-      if (fields != 0 && width != fields)
-        return broken("the server answers with " + std::to_string(width) + " fields, not " +
-                          std::to_string(fields),
-                      Code::kBadData);
-      std::vector<Value> row(width);
-      std::size_t size = sizeof(std::vector<Value>);
-      for (int f = 0; f < static_cast<int>(width); ++f) {
-        if (pq.getisnull(result.get(), r, f) == 0)
-          row[static_cast<std::size_t>(f)].emplace(
-              pq.getvalue(result.get(), r, f),
-              static_cast<std::size_t>(pq.getlength(result.get(), r, f)));
-        size += sizeof(Value) + row[static_cast<std::size_t>(f)].value_or("").size();
-      }
-      if (!rows_allowed.take(size))
-        return broken("the server sends more than an answer can be");
-      rows.push_back(std::move(row));
-    }
-  }
-  if (failure)
-    return tl::make_unexpected(std::move(*failure));
-  return rows;
+  return Answer(handle, name_, limits_, fields).read();
 }
 
 Result<std::vector<Postgres::Value>> Postgres::row(const std::string& sql,

@@ -160,7 +160,7 @@ void hand_over(const ChildOutput& out, const ChildOutput& err) {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-// A grandchild may keep a pipe open for ever; this long without a byte after the child's end, and
+// A grandchild may keep a pipe open forever; this long without a byte after the child's end, and
 // we leave it to hand_over().
 constexpr nanoseconds kLinger = std::chrono::milliseconds(500);
 
@@ -292,6 +292,36 @@ int fork_ignoring_ends_of_children(pid_t& pid,
   return error;
 }
 
+/// Why the program could not be started, by the number of the error.
+Error start_error(const Command& command, int error) {
+  const std::string& program = command.argv.front();
+  const std::string cannot_run = "cannot run '" + program + "': ";
+  std::error_code ignored;
+  if (!command.cwd.empty() && !std::filesystem::is_directory(command.cwd, ignored))
+    return {Code::kNoInput, "the folder to run in does not exist", command.cwd.string(), {}};
+  if (error == EACCES && std::filesystem::is_directory(program, ignored))
+    return {Code::kNoInput, cannot_run + "it is a folder", {}, {}};
+  if (error == EACCES || error == EPERM)
+    return {
+        Code::kPermission, cannot_run + reason(error), {}, "Make the file executable: chmod +x"};
+  if (error == ENOEXEC)
+    return {Code::kNoInput,
+            cannot_run + "it is neither a program nor a script with a #! line",
+            {},
+            "Name its interpreter in front of it, or give it a #! line"};
+  if (error == ENOENT && find_on_path(program))
+    return {Code::kNoInput,
+            cannot_run + "its interpreter (#! line or ELF loader) does not exist",
+            {},
+            {}};
+  const Code code = error == ENOENT || error == ENOTDIR ? Code::kNoInput : Code::kIo;
+  const bool has_blanks = program.find(' ') != std::string::npos;
+  return {code,
+          cannot_run + reason(error),
+          {},
+          has_blanks ? "Pass the program and each argument as separate words" : ""};
+}
+
 Result<pid_t> spawn(const Command& command,
                     const Signals& signals,
                     const ChildOutput& out,
@@ -359,31 +389,7 @@ Result<pid_t> spawn(const Command& command,
   if (error == EAGAIN && command.forward_signals)
     take_our_place(command, signals, out, err, argv, env);
 
-  const std::string& program = command.argv.front();
-  if (!command.cwd.empty() && !std::filesystem::is_directory(command.cwd, ignored))
-    return fail(Code::kNoInput, "the folder to run in does not exist", command.cwd.string());
-  if (error == EACCES && std::filesystem::is_directory(program, ignored))
-    return fail(Code::kNoInput, "cannot run '" + program + "': it is a folder");
-  if (error == EACCES || error == EPERM)
-    return fail(Code::kPermission,
-                "cannot run '" + program + "': " + reason(error),
-                {},
-                "Make the file executable: chmod +x");
-  if (error == ENOEXEC)
-    return fail(Code::kNoInput,
-                "cannot run '" + program + "': it is neither a program nor a script with a #! line",
-                {},
-                "Name its interpreter in front of it, or give it a #! line");
-  if (error == ENOENT && find_on_path(program))
-    return fail(
-        Code::kNoInput,
-        "cannot run '" + program + "': its interpreter (#! line or ELF loader) does not exist");
-  return fail(error == ENOENT || error == ENOTDIR ? Code::kNoInput : Code::kIo,
-              "cannot run '" + program + "': " + reason(error),
-              {},
-              program.find(' ') == std::string::npos
-                  ? ""
-                  : "Pass the program and each argument as separate words");
+  return tl::make_unexpected(start_error(command, error));
 }
 
 // While the child is the foreground job of our terminal (own_group), and back to us when it is
@@ -477,11 +483,11 @@ class Ending {
       return sender == child_;  // which is dead
     if (group != ::getpgrp())
       return false;
-    for (pid_t at = sender; at > 1 && at != ::getpid();) {
-      if (at == child_)
+    for (pid_t ancestor = sender; ancestor > 1 && ancestor != ::getpid();) {
+      if (ancestor == child_)
         return true;
-      const auto process = process_at(at);
-      at = process ? process->parent : 0;
+      const auto process = process_at(ancestor);
+      ancestor = process ? process->parent : 0;
     }
     return !mark_.empty() && is_marked(sender, mark_);  // an orphan
   }
@@ -610,6 +616,188 @@ std::int64_t own_peak_rss_kib() {
   return own.ru_maxrss;
 }
 
+/// Waits for a program that runs until it and its output have ended, and passes on to it the
+/// signals that we get.
+class Supervision {
+ public:
+  struct Parts {
+    const Command& command;
+    const Signals& signals;
+    ChildOutput &out, &err;
+    Ending& ending;
+    Foreground& foreground;
+    pid_t pid;
+    bool shares_group;  ///< the program is in our process group
+    Clock::time_point start;
+    std::int64_t own_peak_kib;
+  };
+  Supervision(const Parts& parts, Ended& ended)
+      : parts_(parts),
+        command_(parts.command),
+        ended_(ended),
+        next_tick_(parts.start + parts.command.tick_every),
+        awaited_(parts.start) {
+    if (command_.timeout)
+      deadline_ = parts.start + *command_.timeout;
+  }
+  Supervision(const Supervision&) = delete;
+  Supervision& operator=(const Supervision&) = delete;
+
+  /// Signals that came before the program could get them.
+  void pass_on(const std::vector<Arrived>& early) {
+    for (const Arrived& arrived : early) {
+      if (is_programs_own(arrived))
+        continue;
+      ended_.forwarded = arrived.signal;
+      parts_.ending.send(arrived.signal, false);
+    }
+  }
+
+  [[nodiscard]] Result<void> run() {
+    while (running_ || parts_.out.fd() >= 0 || parts_.err.fd() >= 0) {
+      const auto now = command_.now();
+      // Ctrl-Z stopped both of us, wherever we were: that time is not the program's own.
+      if (deadline_ && !command_.own_group && now - awaited_ > kStill)
+        *deadline_ += now - awaited_;
+      if (!running_ && now >= *linger_until_)
+        break;
+      if (running_) {
+        end_at_deadline(now);
+        tick(now);
+        const bool has_changed = TRY(look_at_child(now));
+        if (has_changed)
+          continue;
+      }
+      wait_until(next_round(now), now);
+    }
+    return {};
+  }
+
+  /// What came with the child's end (Ctrl-C reaches both) is still held back.
+  void note_what_came() {
+    std::vector<Arrived> late;
+    take_what_came(parts_.signals, late);
+    for (const Arrived& arrived : late)
+      if (!is_programs_own(arrived))
+        ended_.forwarded = arrived.signal;
+  }
+
+ private:
+  /// A word among the program's own processes.
+  [[nodiscard]] bool is_programs_own(const Arrived& arrived) const {
+    return parts_.shares_group && parts_.ending.sent_it(arrived.sender);
+  }
+
+  void end_at_deadline(Clock::time_point now) {
+    if (!deadline_ || now < *deadline_)
+      return;
+    if (ended_.timed_out || ended_.enough)
+      parts_.ending.kill_all();
+    else
+      parts_.ending.send_all(SIGTERM);
+    if (!ended_.enough)
+      ended_.timed_out = true;
+    deadline_ = now + command_.grace;
+  }
+
+  void tick(Clock::time_point now) {
+    if (!has_ticks() || now < next_tick_)
+      return;
+    if (command_.tick)
+      command_.tick(now - parts_.start);
+    if (command_.enough && !ended_.timed_out && !ended_.enough && command_.enough()) {
+      parts_.ending.send_all(SIGTERM);
+      ended_.enough = true;
+      deadline_ = now + command_.grace;
+    }
+    next_tick_ = now + command_.tick_every;
+  }
+  [[nodiscard]] bool has_ticks() const { return command_.tick || command_.enough; }
+
+  /// True where the child was stopped, or has ended.
+  [[nodiscard]] Result<bool> look_at_child(Clock::time_point now) {
+    const pid_t pid = parts_.pid;
+    int status = 0;
+    siginfo_t dead{};
+    rlimit files{};  // of one that ended and is not yet reaped
+    if (::waitid(P_PID, static_cast<id_t>(pid), &dead, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        dead.si_pid == pid && ::prlimit(pid, RLIMIT_NOFILE, nullptr, &files) == 0)
+      ended_.open_files = files.rlim_cur;
+    rusage usage{};
+    const int options = WNOHANG | (command_.own_group ? WUNTRACED : 0);
+    const pid_t got = ::wait4(pid, &status, options, &usage);
+    if (got == pid && WIFSTOPPED(status)) {
+      parts_.foreground.stopped();
+      if (deadline_)
+        *deadline_ += command_.now() - now;  // time in which it was stopped is not its own
+      return true;
+    }
+    if (got == pid) {
+      ended_.wall_ns = (command_.now() - parts_.start).count();
+      fill(ended_, status);
+      ended_.usage = usage_of(usage, parts_.own_peak_kib);
+      running_ = false;
+      note_what_came();
+      if (ended_by_request(ended_))
+        parts_.ending.finish(command_.grace);
+      linger_until_ = command_.now() + kLinger;
+      return true;
+    }
+    if (got < 0 && errno != EINTR)
+      return fail(Code::kInternal, "cannot wait for the program: " + reason(errno));
+    return false;
+  }
+
+  [[nodiscard]] Clock::time_point next_round(Clock::time_point now) const {
+    // SIGCHLD wakes us, and is held back but while we wait; where another run owns the handlers, a
+    // short wait does.
+    auto until = now + (parts_.signals.mine() ? std::chrono::seconds(60)
+                                              : nanoseconds(std::chrono::milliseconds(5)));
+    if (deadline_ && running_)
+      until = std::min(until, *deadline_);
+    if (has_ticks() && running_)
+      until = std::min(until, next_tick_);
+    if (deadline_ && !command_.own_group)
+      until = std::min(until, now + kStill);
+    if (!running_)
+      until = std::min(until, *linger_until_);
+    return until;
+  }
+
+  /// Takes the output and signals that come until then; returns with the first of them.
+  void wait_until(Clock::time_point until, Clock::time_point now) {
+    const auto wait_ns =
+        std::max<std::int64_t>(std::chrono::ceil<nanoseconds>(until - now).count(), 0);
+    const timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
+    std::array<pollfd, 2> polled = {{{parts_.out.fd(), POLLIN, 0}, {parts_.err.fd(), POLLIN, 0}}};
+    const int ready = ::ppoll(polled.data(), polled.size(), &wait, &parts_.signals.before());
+    awaited_ = until;
+    bool moved = false;
+    if (ready > 0 && polled[0].revents != 0)
+      moved |= parts_.out.take(ended_.out);
+    if (ready > 0 && polled[1].revents != 0)
+      moved |= parts_.err.take(ended_.err);
+    parts_.ending.bury();
+    if (moved && !running_)
+      linger_until_ = command_.now() + kLinger;
+    parts_.signals.drain([&](const Arrived& arrived) {
+      if (is_programs_own(arrived))
+        return;
+      ended_.forwarded = arrived.signal;
+      const bool is_from_terminal = arrived.from_kernel && by_terminal(arrived.signal);
+      parts_.ending.send(arrived.signal, is_from_terminal && parts_.shares_group);
+    });
+  }
+
+  Parts parts_;
+  const Command& command_;
+  Ended& ended_;
+  Clock::time_point next_tick_;
+  Clock::time_point awaited_;  ///< when this round was to come
+  std::optional<Clock::time_point> deadline_, linger_until_;
+  bool running_ = true;
+};
+
 }  // namespace
 
 Result<Ended> run(const Command& command) {
@@ -643,121 +831,12 @@ Result<Ended> run(const Command& command) {
   foreground.given_to(pid);
   ending.of(pid);
   const bool shares_group = !command.own_group && !left.done();
-  const auto is_programs_own = [&](const Arrived& arrived) {  // a word among its own processes
-    return shares_group && ending.sent_it(arrived.sender);
-  };
-  for (const Arrived& arrived : early) {
-    if (is_programs_own(arrived))
-      continue;
-    ended.forwarded = arrived.signal;
-    ending.send(arrived.signal, false);
-  }
-  // What came with the child's end (Ctrl-C reaches both) is still held back.
-  const auto note_what_came = [&] {
-    std::vector<Arrived> late;
-    take_what_came(signals, late);
-    for (const Arrived& arrived : late)
-      if (!is_programs_own(arrived))
-        ended.forwarded = arrived.signal;
-  };
-  auto next_tick = start + command.tick_every;
-  std::optional<Clock::time_point> deadline, linger_until;
-  if (command.timeout)
-    deadline = start + *command.timeout;
-  auto awaited = start;  // when this round was to come
-  bool running = true;
-  while (running || out.fd() >= 0 || err.fd() >= 0) {
-    const auto now = command.now();
-    // Ctrl-Z stopped both of us, wherever we were: that time is not the program's own.
-    if (deadline && !command.own_group && now - awaited > kStill)
-      *deadline += now - awaited;
-    if (!running && now >= *linger_until)
-      break;
-    if (running && deadline && now >= *deadline) {
-      if (ended.timed_out || ended.enough)
-        ending.kill_all();
-      else
-        ending.send_all(SIGTERM);
-      if (!ended.enough)
-        ended.timed_out = true;
-      deadline = now + command.grace;
-    }
-    if (running && (command.tick || command.enough) && now >= next_tick) {
-      if (command.tick)
-        command.tick(now - start);
-      if (command.enough && !ended.timed_out && !ended.enough && command.enough()) {
-        ending.send_all(SIGTERM);
-        ended.enough = true;
-        deadline = now + command.grace;
-      }
-      next_tick = now + command.tick_every;
-    }
-    if (running) {
-      int status = 0;
-      siginfo_t dead{};
-      rlimit files{};  // of one that ended and is not yet reaped
-      if (::waitid(P_PID, static_cast<id_t>(pid), &dead, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-          dead.si_pid == pid && ::prlimit(pid, RLIMIT_NOFILE, nullptr, &files) == 0)
-        ended.open_files = files.rlim_cur;
-      rusage usage{};
-      const int options = WNOHANG | (command.own_group ? WUNTRACED : 0);
-      const pid_t got = ::wait4(pid, &status, options, &usage);
-      if (got == pid && WIFSTOPPED(status)) {
-        foreground.stopped();
-        if (deadline)
-          *deadline += command.now() - now;  // time in which it was stopped is not its own
-        continue;
-      }
-      if (got == pid) {
-        ended.wall_ns = (command.now() - start).count();
-        fill(ended, status);
-        ended.usage = usage_of(usage, own_peak_kib);
-        running = false;
-        note_what_came();
-        if (ended_by_request(ended))
-          ending.finish(command.grace);
-        linger_until = command.now() + kLinger;
-        continue;
-      }
-      if (got < 0 && errno != EINTR)
-        return fail(Code::kInternal, "cannot wait for the program: " + reason(errno));
-    }
-
-    // SIGCHLD wakes us, and is held back but while we wait; where another run owns the handlers, a
-    // short wait does.
-    auto until = now + (signals.mine() ? std::chrono::seconds(60)
-                                       : nanoseconds(std::chrono::milliseconds(5)));
-    if (deadline && running)
-      until = std::min(until, *deadline);
-    if ((command.tick || command.enough) && running)
-      until = std::min(until, next_tick);
-    if (deadline && !command.own_group)
-      until = std::min(until, now + kStill);
-    if (!running)
-      until = std::min(until, *linger_until);
-    const auto wait_ns =
-        std::max<std::int64_t>(std::chrono::ceil<nanoseconds>(until - now).count(), 0);
-    const timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
-    std::array<pollfd, 2> polled = {{{out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}}};
-    const int ready = ::ppoll(polled.data(), polled.size(), &wait, &signals.before());
-    awaited = until;
-    bool moved = false;
-    if (ready > 0 && polled[0].revents != 0)
-      moved |= out.take(ended.out);
-    if (ready > 0 && polled[1].revents != 0)
-      moved |= err.take(ended.err);
-    ending.bury();
-    if (moved && !running)
-      linger_until = command.now() + kLinger;
-    signals.drain([&](const Arrived& arrived) {
-      if (is_programs_own(arrived))
-        return;
-      ended.forwarded = arrived.signal;
-      ending.send(arrived.signal,
-                  arrived.from_kernel && by_terminal(arrived.signal) && shares_group);
-    });
-  }
-  note_what_came();  // or it ends us once the handlers go
+  Supervision supervision(
+      {command, signals, out, err, ending, foreground, pid, shares_group, start, own_peak_kib},
+      ended);
+  supervision.pass_on(early);
+  TRY(supervision.run());
+  supervision.note_what_came();  // or it ends us once the handlers go
   hand_over(out, err);
   return ended;
 }

@@ -38,7 +38,7 @@ void show_progress(bool wanted) {
 }
 
 struct Work::Line {
-  std::string what;
+  std::string activity;
   std::uint64_t total = 0;
   Clock::time_point begun = Clock::now();
   std::mutex mutex;
@@ -54,19 +54,19 @@ struct Work::Line {
         return;
       const std::chrono::duration<double> took = Clock::now() - begun;
       const std::scoped_lock drawing(g_terminal);
-      draw("\r\x1b[K\x1b[2mrangescope: " + progress_text(what, g_bytes, total, took.count()) +
+      draw("\r\x1b[K\x1b[2mrangescope: " + progress_text(activity, g_bytes, total, took.count()) +
            "\x1b[0m");
       g_drawn = true;
     }
   }
 };
 
-Work::Work(std::string what, std::uint64_t total) {
+Work::Work(std::string activity, std::uint64_t total) {
   if (!g_wanted || g_busy.exchange(true))
     return;
   g_bytes = 0;
   line_ = std::make_unique<Line>();
-  line_->what = std::move(what);
+  line_->activity = std::move(activity);
   line_->total = total;
   line_->thread = std::thread([line = line_.get()] { line->run(); });
 }
@@ -97,11 +97,11 @@ void Work::clear_line() noexcept {
   g_drawn = false;
 }
 
-std::string progress_text(const std::string& what,
+std::string progress_text(const std::string& activity,
                           std::uint64_t bytes,
                           std::uint64_t total,
                           double seconds) {
-  std::string text = what;
+  std::string text = activity;
   const std::string elapsed = ", " + format_ns(std::floor(seconds) * 1e9);
   // What was read is then sorted and joined, for about as long again.
   if (total > 0 && bytes >= total)

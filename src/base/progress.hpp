@@ -20,7 +20,7 @@ void show_progress(bool wanted);
 class Work {
  public:
   /// `total`: bytes of it; 0: unknown.
-  explicit Work(std::string what, std::uint64_t total = 0);
+  explicit Work(std::string activity, std::uint64_t total = 0);
   ~Work();
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
@@ -35,7 +35,7 @@ class Work {
 };
 
 /// "reading 43 %, 120 MiB/s": for tests apart from a terminal.
-[[nodiscard]] std::string progress_text(const std::string& what,
+[[nodiscard]] std::string progress_text(const std::string& activity,
                                         std::uint64_t bytes,
                                         std::uint64_t total,
                                         double seconds);

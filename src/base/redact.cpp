@@ -163,20 +163,20 @@ bool quote(char c) {
 std::string redact_address(std::string_view text) {
   const auto slash = text.find_first_of("/?#");
   std::string_view authority = text.substr(0, slash);
-  auto at = authority.rfind('@');
+  auto user_end = authority.rfind('@');
   // A password may hold a slash where somebody forgot to encode it: user:pa/ss@host. A port is a
   // number.
-  if (at == std::string_view::npos && slash != std::string_view::npos && text[slash] == '/') {
+  if (user_end == std::string_view::npos && slash != std::string_view::npos && text[slash] == '/') {
     const auto colon = authority.find(':');
     const auto later = text.substr(0, text.find('?')).rfind('@');
     if (colon != std::string_view::npos && later != std::string_view::npos &&
         !to_uint(authority.substr(colon + 1)))
-      at = later;
+      user_end = later;
   }
   std::string out;
-  if (at != std::string_view::npos) {
-    out = redacted(text.substr(0, at));
-    text.remove_prefix(at);
+  if (user_end != std::string_view::npos) {
+    out = redacted(text.substr(0, user_end));
+    text.remove_prefix(user_end);
   }
   const auto query = text.find_first_of("?#");
   if (query == std::string_view::npos)
@@ -201,16 +201,16 @@ std::string redact_address(std::string_view text) {
 /// How much of a word is user:password before @host, in an address without a scheme: curl's and
 /// git's proxies take one. A range in a domain, 'regex:a@b', is none.
 std::size_t credentials(std::string_view word) {
-  const auto colon = word.find(':'), at = word.rfind('@');
-  if (colon == std::string_view::npos || at == std::string_view::npos || at < colon + 2 ||
-      colon == 0)
+  const auto colon = word.find(':'), at_sign = word.rfind('@');
+  if (colon == std::string_view::npos || at_sign == std::string_view::npos || colon == 0 ||
+      at_sign < colon + 2)
     return 0;
   if (word.substr(0, colon) == "regex" || word.substr(colon).starts_with("://"))
     return 0;
   const auto plain = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-';
   };
-  const std::string_view host = word.substr(at + 1);
+  const std::string_view host = word.substr(at_sign + 1);
   const auto end =
       static_cast<std::size_t>(std::find_if_not(host.begin(), host.end(), plain) - host.begin());
   const std::string_view name = host.substr(0, end), rest = host.substr(end);
@@ -218,9 +218,8 @@ std::size_t credentials(std::string_view word) {
       rest.starts_with(':') &&
       to_uint(rest.substr(1, rest.find_first_of("/,") - 1)).value_or(65536) < 65536;
   const bool ends = has_port || rest.empty() || rest.front() == '/' || rest.front() == ',';
-  return ends && !name.empty() && (has_port || name == "localhost" || name.find('.') != name.npos)
-             ? at
-             : 0;
+  const bool may_be_host = has_port || name == "localhost" || name.find('.') != name.npos;
+  return ends && !name.empty() && may_be_host ? at_sign : 0;
 }
 
 /// A word that an issuer of keys marked as one.
@@ -266,116 +265,162 @@ std::string redacted(std::string_view secret) {
   return std::string(kMark) + ':' + hmac(key, secret).substr(0, 8) + '>';
 }
 
-// One walk over the text, left to right: at the begin of each word it is decided what the word is.
-// O(characters).
-std::string redact_text(std::string_view text) {
-  std::string out;
-  std::size_t at = 0;
-  bool client = false;  // the command at hand is one of those that take -psecret
-  const auto word_end = [&](std::size_t from) {
-    while (from < text.size() && !space(text[from]) && !quote(text[from]))
-      ++from;
-    return from;
-  };
-  // A value behind a name: quoted to its quote, else a word.
-  const auto value_end = [&](std::size_t from, char around) {
-    if (around != '\0')
-      return std::min(text.find(around, from), text.size());
-    while (from < text.size() && !space(text[from]) && !quote(text[from]) && text[from] != ',' &&
-           text[from] != ';' && text[from] != '&' && text[from] != ')' && text[from] != '}')
-      ++from;
-    return from;
-  };
-  while (at < text.size()) {
-    if (text.substr(at).starts_with(kMark)) {
-      const auto end = std::min(text.find('>', at), text.size() - 1) + 1;
-      out += text.substr(at, end - at);
-      at = end;
-      continue;
-    }
-    if (text.substr(at).starts_with("://")) {
-      // One word may hold several addresses: a,b.
-      std::size_t end = word_end(at);
-      if (auto next = text.find("://", at + 3); next < end) {
-        while (next > at + 3 &&
-               (std::isalnum(static_cast<unsigned char>(text[next - 1])) || text[next - 1] == '+'))
-          --next;
-        end = next;
-      }
-      out += "://" + redact_address(text.substr(at + 3, end - at - 3));
-      at = end;
-      continue;
-    }
-    if (!name_character(text[at])) {
-      client = client && std::string_view(";|&\n").find(text[at]) == std::string_view::npos;
-      out += text[at++];
-      continue;
-    }
-    if (client && text.substr(at).starts_with(kPasswordHere) && (at == 0 || space(text[at - 1]))) {
-      std::size_t from = at + kPasswordHere.size();
-      const char around = from < text.size() && quote(text[from]) ? text[from++] : '\0';
-      const std::size_t to = around == '\0' ? word_end(from) : value_end(from, around);
-      out += std::string(text.substr(at, from - at)) + redacted(text.substr(from, to - from));
-      at = to;
-      continue;
-    }
-    std::size_t end = at;
-    while (end < text.size() && name_character(text[end]))
-      ++end;
-    const std::string_view name = text.substr(at, end - at);
-    if (key_shape(name)) {
-      out += redacted(name);
-      at = end;
-      continue;
-    }
-    if (const std::size_t secret = credentials(text.substr(at, word_end(at) - at)); secret > 0) {
-      out += redacted(text.substr(at, secret));
-      at += secret;
-      continue;
-    }
-    client = client || takes_password(name);
-    out += name;
-    at = end;
-    if (holds(kLogins, name) && at < text.size() && (text[at] == ' ' || text[at] == '=')) {
-      std::size_t from = at + 1;
-      const char around = from < text.size() && quote(text[from]) ? text[from++] : '\0';
-      const std::size_t to = value_end(from, around);
-      out += std::string(text.substr(at, from - at)) + redact_login(text.substr(from, to - from));
-      at = to;
-      continue;
-    }
-    const bool bearer = lower(name) == "bearer" || lower(name) == "basic";
-    if (!secret_name(name) && !bearer)
-      continue;
-    // name=value, name: value, "name": "value", --name value
-    std::size_t from = at;
-    if (from < text.size() && quote(text[from]))
-      ++from;
-    const bool header =
-        from < text.size() && text[from] == ':' && !text.substr(from).starts_with("://");
-    const bool assigned = from < text.size() && text[from] == '=';
-    if (!header && !assigned && !(name.starts_with("--") && from == at) && !bearer)
-      continue;
-    if (header || assigned)
-      ++from;
-    while (from < text.size() && text[from] == ' ' && !assigned)
-      ++from;
-    if (from == at || (bearer && from + 8 > text.size()))
-      continue;
-    char around = '\0';
-    if (from < text.size() && quote(text[from]))
-      around = text[from++];
-    std::size_t to = value_end(from, around);
-    // Authorization: Basic dXNlcg==; the scheme alone is no secret.
-    if (header && around == '\0') {
-      while (to < text.size() && text[to] != '\n' && !quote(text[to]))
-        ++to;
-      // YAML and JSON go on behind a comma or line; a header goes to the end of its line.
-    }
-    out += std::string(text.substr(at, from - at)) + redacted(text.substr(from, to - from));
-    at = to;
+namespace {
+
+/// One walk over a text, left to right: at the begin of each word it is decided what the word is.
+/// O(characters).
+class TextRedaction {
+ public:
+  explicit TextRedaction(std::string_view text) : text_(text) {}
+
+  std::string run() {
+    while (next_ < text_.size())
+      take_next();
+    return std::move(out_);
   }
-  return out;
+
+ private:
+  void take_next() {
+    const std::string_view rest = text_.substr(next_);
+    if (rest.starts_with(kMark))
+      return take_mark();
+    if (rest.starts_with("://"))
+      return take_address();
+    if (!name_character(text_[next_]))
+      return take_separator();
+    const bool begins_word = next_ == 0 || space(text_[next_ - 1]);
+    if (is_client_ && begins_word && rest.starts_with(kPasswordHere))
+      return take_password_option();
+    take_name();
+  }
+
+  /// What was redacted before stays as it is.
+  void take_mark() {
+    const auto end = std::min(text_.find('>', next_), text_.size() - 1) + 1;
+    out_ += text_.substr(next_, end - next_);
+    next_ = end;
+  }
+
+  void take_address() {
+    // One word may hold several addresses: a,b.
+    std::size_t end = word_end(next_);
+    if (auto scheme_end = text_.find("://", next_ + 3); scheme_end < end) {
+      while (scheme_end > next_ + 3 && is_of_scheme(text_[scheme_end - 1]))
+        --scheme_end;
+      end = scheme_end;
+    }
+    out_ += "://" + redact_address(text_.substr(next_ + 3, end - next_ - 3));
+    next_ = end;
+  }
+  static bool is_of_scheme(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '+';
+  }
+
+  void take_separator() {
+    const bool ends_command =
+        std::string_view(";|&\n").find(text_[next_]) != std::string_view::npos;
+    if (ends_command)
+      is_client_ = false;
+    out_ += text_[next_++];
+  }
+
+  /// -psecret
+  void take_password_option() {
+    std::size_t begin = next_ + kPasswordHere.size();
+    const char around = skip_quote(begin);
+    const std::size_t end = around == '\0' ? word_end(begin) : value_end(begin, around);
+    take_value(begin, end, redacted(text_.substr(begin, end - begin)));
+  }
+
+  void take_name() {
+    std::size_t end = next_;
+    while (end < text_.size() && name_character(text_[end]))
+      ++end;
+    const std::string_view name = text_.substr(next_, end - next_);
+    if (key_shape(name))
+      return take_value(next_, end, redacted(name));
+    const std::string_view word = text_.substr(next_, word_end(next_) - next_);
+    if (const std::size_t secret = credentials(word); secret > 0)
+      return take_value(next_, next_ + secret, redacted(word.substr(0, secret)));
+    is_client_ = is_client_ || takes_password(name);
+    out_ += name;
+    next_ = end;
+    const bool has_value = next_ < text_.size() && (text_[next_] == ' ' || text_[next_] == '=');
+    if (holds(kLogins, name) && has_value)
+      return take_login();
+    const bool is_scheme = lower(name) == "bearer" || lower(name) == "basic";
+    if (is_scheme || secret_name(name))
+      take_value_of(name, is_scheme);
+  }
+
+  /// --user name:password
+  void take_login() {
+    std::size_t begin = next_ + 1;
+    const char around = skip_quote(begin);
+    const std::size_t end = value_end(begin, around);
+    take_value(begin, end, redact_login(text_.substr(begin, end - begin)));
+  }
+
+  /// name=value, name: value, "name": "value", --name value; nothing where no value follows.
+  /// `is_scheme`: "Bearer value".
+  void take_value_of(std::string_view name, bool is_scheme) {
+    std::size_t begin = next_;
+    if (is_quote_at(begin))
+      ++begin;
+    const bool is_header =
+        begin < text_.size() && text_[begin] == ':' && !text_.substr(begin).starts_with("://");
+    const bool is_assigned = begin < text_.size() && text_[begin] == '=';
+    const bool is_option = name.starts_with("--") && begin == next_;
+    if (!is_header && !is_assigned && !is_option && !is_scheme)
+      return;
+    if (is_header || is_assigned)
+      ++begin;
+    while (begin < text_.size() && text_[begin] == ' ' && !is_assigned)
+      ++begin;
+    if (begin == next_ || (is_scheme && begin + 8 > text_.size()))
+      return;
+    const char around = skip_quote(begin);
+    std::size_t end = value_end(begin, around);
+    // Authorization: Basic dXNlcg==; the scheme alone is no secret. YAML and JSON go on behind a
+    // comma or line; a header goes to the end of its line.
+    if (is_header && around == '\0')
+      while (end < text_.size() && text_[end] != '\n' && !quote(text_[end]))
+        ++end;
+    take_value(begin, end, redacted(text_.substr(begin, end - begin)));
+  }
+
+  /// What lies before the value stays as it is.
+  void take_value(std::size_t begin, std::size_t end, const std::string& replacement) {
+    out_ += text_.substr(next_, begin - next_);
+    out_ += replacement;
+    next_ = end;
+  }
+
+  [[nodiscard]] bool is_quote_at(std::size_t place) const {
+    return place < text_.size() && quote(text_[place]);
+  }
+  /// Steps over an opening quote, and returns it; 0 where there is none.
+  char skip_quote(std::size_t& place) const { return is_quote_at(place) ? text_[place++] : '\0'; }
+  [[nodiscard]] std::size_t word_end(std::size_t begin) const {
+    return std::min(text_.find_first_of(" \t\n\r\"'`", begin), text_.size());
+  }
+  /// Of a value behind a name: at its quote, if it has one, else at the end of the word.
+  [[nodiscard]] std::size_t value_end(std::size_t begin, char around) const {
+    if (around != '\0')
+      return std::min(text_.find(around, begin), text_.size());
+    return std::min(text_.find_first_of(" \t\n\r\"'`,;&)}", begin), text_.size());
+  }
+
+  std::string_view text_;
+  std::size_t next_ = 0;
+  bool is_client_ = false;  ///< the command at hand is one of those that take -psecret
+  std::string out_;
+};
+
+}  // namespace
+
+std::string redact_text(std::string_view text) {
+  return TextRedaction(text).run();
 }
 
 void set_record_arguments(bool as_they_are) noexcept {
@@ -453,9 +498,8 @@ void Redactor::learn(std::string_view name, std::string_view value) {
 std::string Redactor::known(std::string_view text) const {
   std::string out(text);
   for (const std::string& value : values_) {
-    const std::string tag = out.find(value) == std::string::npos ? std::string() : redacted(value);
-    if (!tag.empty())
-      out = replace_all(out, value, tag);
+    if (out.find(value) != std::string::npos)
+      out = replace_all(out, value, redacted(value));
     const std::string quoted = replace_all(value, "'", "'\\''");
     if (quoted != value && out.find(quoted) != std::string::npos)
       out = replace_all(out, quoted, redacted(value));
@@ -472,10 +516,10 @@ std::string Redactor::variable(std::string_view name, std::string_view value) co
 std::vector<std::string> Redactor::arguments(std::span<const std::string> words) const {
   if (g_record_arguments)
     return {words.begin(), words.end()};
-  std::vector<std::string> seen;
+  std::vector<std::string> without_known;
   for (const std::string& word : words)
-    seen.push_back(known(word));
-  return redact_arguments(seen);
+    without_known.push_back(known(word));
+  return redact_arguments(without_known);
 }
 
 }  // namespace rangescope::base

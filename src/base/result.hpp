@@ -48,9 +48,9 @@ using Result = tl::expected<T, Error>;
 /// Builds the failing branch of a Result: `return fail(Code::kIo, "cannot write", path);`
 [[nodiscard]] inline tl::unexpected<Error> fail(Code code,
                                                 std::string what,
-                                                std::string where = {},
+                                                std::string place = {},
                                                 std::string hint = {}) {
-  return tl::make_unexpected(Error{code, std::move(what), std::move(where), std::move(hint)});
+  return tl::make_unexpected(Error{code, std::move(what), std::move(place), std::move(hint)});
 }
 
 /// Hands the failure of one Result on as the failure of another.

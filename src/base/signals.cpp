@@ -44,12 +44,12 @@ bool is_forwarded(int signal) {
 void on_signal(int signal, siginfo_t* info, void*) {
   const int saved = errno;
   const bool from_kernel = info->si_code > 0;
-  const bool own = info->si_code <= 0 && info->si_pid == ::getpid();
-  if (is_fault(signal) && (from_kernel || own)) {  // ours
+  const bool from_us = info->si_code <= 0 && info->si_pid == ::getpid();
+  if (is_fault(signal) && (from_kernel || from_us)) {  // ours
     ::signal(signal, SIG_DFL);
     ::raise(signal);
-  } else if (!own || signal == SIGCHLD) {  // else what we do ourselves: writing to a closed pipe,
-                                           // beyond the file limit
+  } else if (!from_us || signal == SIGCHLD) {  // else what we do ourselves: writing to a closed
+                                               // pipe, beyond the file limit
     const bool has_sender =
         info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE;
     if (!from_kernel)

@@ -12,12 +12,12 @@ Error error_of(sqlite3* db, const std::string& path, std::string_view sql) {
   const int code = sqlite3_errcode(db);
   const bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR ||
                        code == SQLITE_TOOBIG || code == SQLITE_INTERRUPT;
-  std::string what = code == SQLITE_INTERRUPT
-                         ? "takes more work than a file of its size can need: it is damaged"
-                         : sqlite3_errmsg(db);
+  std::string message = sqlite3_errmsg(db);
+  if (code == SQLITE_INTERRUPT)
+    message = "takes more work than a file of its size can need: it is damaged";
   if (!sql.empty())
-    what += " in: " + std::string(sql.substr(0, 200));
-  return {damaged ? Code::kBadData : Code::kIo, std::move(what), path, {}};
+    message += " in: " + std::string(sql.substr(0, 200));
+  return {damaged ? Code::kBadData : Code::kIo, std::move(message), path, {}};
 }
 
 // Longest text or blob. The longest seen in an export of nsys has a few MB; SQLite's own limit, 1
@@ -92,14 +92,16 @@ double Statement::real(int column) const {
 }
 std::string_view Statement::text(int column) const {
   // column_text converts a UTF-16 database; bytes of a UTF-8 one come as they are, valid or not.
-  const auto* bytes =
-      sqlite3_column_type(handle_.get(), column) == SQLITE_TEXT
-          ? reinterpret_cast<const char*>(sqlite3_column_text(handle_.get(), column))
-          : static_cast<const char*>(sqlite3_column_blob(handle_.get(), column));
-  return bytes == nullptr
-             ? std::string_view{}
-             : std::string_view(
-                   bytes, static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column)));
+  sqlite3_stmt* row = handle_.get();
+  const void* bytes = nullptr;
+  if (sqlite3_column_type(row, column) == SQLITE_TEXT)
+    bytes = sqlite3_column_text(row, column);
+  else
+    bytes = sqlite3_column_blob(row, column);
+  if (bytes == nullptr)
+    return {};
+  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(row, column));
+  return {static_cast<const char*>(bytes), size};
 }
 int Statement::columns() const {
   return sqlite3_column_count(handle_.get());
@@ -140,10 +142,10 @@ void Database::distrust(std::uint64_t bytes, bool read_only) {
   sqlite3_progress_handler(
       db,
       kSteps,
-      [](void* effort) {
-        auto* all = static_cast<Effort*>(effort);
-        all->done += kSteps;
-        return all->done > all->most ? 1 : 0;
+      [](void* data) {
+        auto* effort = static_cast<Effort*>(data);
+        effort->done += kSteps;
+        return effort->done > effort->most ? 1 : 0;
       },
       effort_.get());
 }
@@ -165,9 +167,9 @@ Result<Database> Database::open_readonly(const std::filesystem::path& path) {
     const auto size = std::filesystem::file_size(path.string() + suffix, error);
     return !error && size > 0;
   };
-  const bool alone = !left_over("-wal") && !left_over("-journal");
-  const std::string uri =
-      "file:" + percent_encode(path.string()) + (alone ? "?immutable=1" : "?mode=ro");
+  const bool has_changes = left_over("-wal") || left_over("-journal");
+  const std::string mode = has_changes ? "?mode=ro" : "?immutable=1";
+  const std::string uri = "file:" + percent_encode(path.string()) + mode;
   auto database = open(uri, path, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, Code::kBadData);
   if (database)
     database->distrust(bytes, true);
@@ -213,10 +215,10 @@ Result<Statement> Database::prepare(std::string_view sql) const {
   statement.path_ = path_;
   const auto left = static_cast<int>(sql.data() + sql.size() - rest);
   sqlite3_stmt* second = nullptr;  // null where only white space and comments follow
-  const bool more = sqlite3_prepare_v2(handle_.get(), rest, left, &second, nullptr) != SQLITE_OK ||
-                    second != nullptr;
+  const int code = sqlite3_prepare_v2(handle_.get(), rest, left, &second, nullptr);
+  const bool has_second = code != SQLITE_OK || second != nullptr;
   sqlite3_finalize(second);
-  if (more)
+  if (has_second)
     return fail(Code::kUsage, "there is more than one SQL statement in it", path_);
   return statement;
 }

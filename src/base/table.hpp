@@ -33,13 +33,15 @@ class Table {
   void add(std::vector<Cell> row);
 
   /// Lines with newlines, at most `width` columns wide as long as the shrinking column keeps
-  /// `least` (and 0: no limit). `dropped` gets the titles of columns that gave way.
+  /// `narrowest` (and 0: no limit). `dropped` gets the titles of columns that gave way.
   [[nodiscard]] std::string render(std::size_t width,
                                    bool color,
                                    std::vector<std::string>* dropped = nullptr,
-                                   std::size_t least = 16) const;
+                                   std::size_t narrowest = 16) const;
 
  private:
+  [[nodiscard]] std::vector<std::size_t> content_widths() const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
 };

@@ -171,8 +171,10 @@ std::string printable_json(std::string_view json) {
       return out;
     char32_t point = 0;
     const std::size_t n = std::max<std::size_t>(utf8_sequence(json, point), 1);
-    out += is_obeyed(point) ? fmt::format("\\u{:04x}", static_cast<unsigned>(point))
-                            : json.substr(0, n);
+    if (is_obeyed(point))
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(point));
+    else
+      out += json.substr(0, n);
     json.remove_prefix(n);
   }
 }
@@ -230,7 +232,10 @@ std::string elide(std::string_view text, std::size_t width) {
     if (used + next > width)
       break;
     used += next;
-    front ? ++head : --tail;
+    if (front)
+      ++head;
+    else
+      --tail;
   }
   std::string out;
   for (std::size_t i = 0; i < head; ++i)
@@ -261,7 +266,7 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::
 
 std::vector<std::string> nearest(std::string_view name,
                                  std::span<const std::string> known,
-                                 std::size_t most) {
+                                 std::size_t max_count) {
   const std::string wanted = lower(name);
   std::vector<std::pair<std::size_t, std::string>> found;
   for (const std::string& candidate : known) {
@@ -279,7 +284,7 @@ std::vector<std::string> nearest(std::string_view name,
       found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;
   for (auto& [distance, candidate] : found) {
-    if (names.size() == most)
+    if (names.size() == max_count)
       break;
     if (std::find(names.begin(), names.end(), candidate) == names.end())
       names.push_back(std::move(candidate));

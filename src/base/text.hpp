@@ -10,6 +10,10 @@
 
 namespace rangescope::base {
 
+/// In the C locale.
+[[nodiscard]] constexpr bool is_digit(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
 [[nodiscard]] std::string_view trim(std::string_view text);
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 [[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator);
@@ -53,7 +57,7 @@ namespace rangescope::base {
 /// letters), case ignored.
 [[nodiscard]] std::vector<std::string> nearest(std::string_view name,
                                                std::span<const std::string> known,
-                                               std::size_t most = 3);
+                                               std::size_t max_count = 3);
 
 /// "did you mean 'a' or 'b'?" from nearest(), or an empty string.
 [[nodiscard]] std::string did_you_mean(std::string_view name, std::span<const std::string> known);

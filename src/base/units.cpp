@@ -28,9 +28,10 @@ std::string format_ns(double nanoseconds) {
   if (!std::isfinite(nanoseconds))
     return "-";
   const double size = std::fabs(nanoseconds);
+  if (nanoseconds == std::floor(nanoseconds) && size < 1e3)
+    return fmt::format("{:.0f} ns", nanoseconds);
   if (size < 1e3)
-    return nanoseconds == std::floor(nanoseconds) ? fmt::format("{:.0f} ns", nanoseconds)
-                                                  : digits(nanoseconds) + " ns";
+    return digits(nanoseconds) + " ns";
   if (size < 1e6)
     return digits(nanoseconds / 1e3) + " us";
   if (size < 1e9)
@@ -69,8 +70,9 @@ std::string format_bytes(double bytes) {
   std::size_t unit = 0;
   while (std::fabs(bytes) >= 1024 && unit + 1 < kUnits.size())
     bytes /= 1024, ++unit;
-  return unit == 0 ? fmt::format("{:.0f} B", bytes)
-                   : fmt::format("{} {}", digits(bytes), kUnits[unit]);
+  if (unit == 0)
+    return fmt::format("{:.0f} B", bytes);
+  return fmt::format("{} {}", digits(bytes), kUnits[unit]);
 }
 
 std::string format_count(std::int64_t count) {
@@ -81,16 +83,17 @@ std::string format_count(std::int64_t count) {
   return text;
 }
 
-std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+std::string counted(std::uint64_t count, std::string_view singular, std::string_view plural) {
   std::string text = format_count(static_cast<std::int64_t>(count)) + " ";
   if (count == 1)
-    return text.append(one);
-  if (!many.empty())
-    return text.append(many);
-  const auto ends = [one](std::string_view end) { return one.ends_with(end); };
+    return text.append(singular);
+  if (!plural.empty())
+    return text.append(plural);
+  const auto ends = [singular](std::string_view end) { return singular.ends_with(end); };
   if (ends("y") && !ends("ey") && !ends("ay"))
-    return text.append(one.substr(0, one.size() - 1)).append("ies");
-  return text.append(one).append(ends("s") || ends("x") || ends("ch") || ends("sh") ? "es" : "s");
+    return text.append(singular.substr(0, singular.size() - 1)).append("ies");
+  const bool ends_in_sibilant = ends("s") || ends("x") || ends("ch") || ends("sh");
+  return text.append(singular).append(ends_in_sibilant ? "es" : "s");
 }
 
 std::string format_share(double share) {
@@ -111,8 +114,8 @@ std::string format_si(double value, std::string_view unit) {
   std::size_t prefix = 0;
   while (std::fabs(value) >= 1000 && prefix + 1 < kPrefixes.size())
     value /= 1000, ++prefix;
-  const std::string number =
-      prefix == 0 && value == std::floor(value) ? fmt::format("{:.0f}", value) : digits(value);
+  const bool is_whole = prefix == 0 && value == std::floor(value);
+  const std::string number = is_whole ? fmt::format("{:.0f}", value) : digits(value);
   if (unit.empty())
     return number + kPrefixes[prefix];
   return fmt::format("{} {}{}", number, kPrefixes[prefix], unit);

@@ -17,11 +17,11 @@ namespace rangescope::base {
 [[nodiscard]] std::string format_bytes(double bytes);
 /// `12,345` with thousands separators.
 [[nodiscard]] std::string format_count(std::int64_t count);
-/// `1 kernel`, `12,345 kernels`, `2 copies`: a count with its noun. `many` is for words that are
+/// `1 kernel`, `12,345 kernels`, `2 copies`: a count with its noun. `plural` is for words that are
 /// not the noun alone, as in counted(n, "range has", "ranges have").
 [[nodiscard]] std::string counted(std::uint64_t count,
-                                  std::string_view one,
-                                  std::string_view many = {});
+                                  std::string_view singular,
+                                  std::string_view plural = {});
 /// `12.3 %` from 0.123.
 [[nodiscard]] std::string format_share(double share);
 /// A value with an SI prefix and its unit: (1.2e12, "FLOP/s") -> `1.20 TFLOP/s`; "" gives a bare

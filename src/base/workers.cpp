@@ -10,9 +10,11 @@
 namespace rangescope::base {
 
 int worker_count(int asked, std::size_t tasks) {
-  std::size_t workers = asked > 0 ? static_cast<std::size_t>(asked)
-                                  : std::max(1u, std::thread::hardware_concurrency());
-  workers = std::min<std::size_t>({workers, tasks, asked > 0 ? workers : 16});
+  constexpr std::size_t kMostUnasked = 16;
+  std::size_t workers = std::min<std::size_t>(std::thread::hardware_concurrency(), kMostUnasked);
+  if (asked > 0)
+    workers = static_cast<std::size_t>(asked);
+  workers = std::min(workers, tasks);
   return static_cast<int>(std::max<std::size_t>(workers, 1));
 }
 

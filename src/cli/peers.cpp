@@ -1,7 +1,6 @@
 #include "cli/peers.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
 
 #include "base/embedded.hpp"
@@ -14,12 +13,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool is_digit(char c) {
-  return std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
-
 bool is_whole_number(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, is_digit);
+  return !text.empty() && std::ranges::all_of(text, base::is_digit);
 }
 
 /// The user's value in the form of the example `10s`, `199Hz`, `PID`, `N` or `NAME`; the example
@@ -27,8 +22,8 @@ bool is_whole_number(std::string_view text) {
 std::string value_like(std::string_view example, const std::string& value) {
   if (value.empty())
     return std::string(example);
-  if (is_digit(example.front())) {
-    if (!is_digit(value.front()))
+  if (base::is_digit(example.front())) {
+    if (!base::is_digit(value.front()))
       return std::string(example);
     const std::size_t unit = example.find_first_not_of("0123456789");
     const bool is_bare = value.find_first_not_of("0123456789.") == std::string::npos;
@@ -68,7 +63,7 @@ std::string value_of_option(std::string_view option, const Words& line) {
       ++value;
     if (value == line.end() || value->empty() || value->starts_with("-"))
       return {};
-    const bool is_program = value > separator && !is_digit(value->front());
+    const bool is_program = value > separator && !base::is_digit(value->front());
     if (is_program)
       return {};
     return *value;

@@ -8,10 +8,6 @@
 namespace rangescope::read {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 /// Blanks of every kind and apostrophes separate thousands in some locales: plain blank, no-break
 /// space, narrow no-break space, right quote, and the lone byte that ncu 2020.3 leaves of a narrow
 /// space. Bytes of it, 0 for none.
@@ -37,7 +33,7 @@ std::optional<std::string> essence(std::string_view cell) {
   bool digits = false, exponent = false;
   for (std::size_t i = 0; i < cell.size();) {
     const char c = cell[i];
-    if (is_digit(c)) {
+    if (base::is_digit(c)) {
       digits = true;
     } else if (c == '.' || c == ',') {
       if (exponent)
@@ -142,7 +138,7 @@ std::optional<std::string> plain_number(std::string_view cell, Point point) {
     } else {
       if (i == whole_end && grouped && group != 3)
         return std::nullopt;
-      group += i < whole_end && is_digit(c) ? 1 : 0;
+      group += i < whole_end && base::is_digit(c) ? 1 : 0;
       plain += c == decimal ? '.' : c;
     }
   }

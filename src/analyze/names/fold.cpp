@@ -19,10 +19,6 @@ namespace {
 using model::Session;
 using model::StringId;
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
 }
@@ -94,7 +90,7 @@ std::string of_xla(std::string_view name) {
 }
 
 std::string_view without_metadata(std::string_view name) {
-  if (name.empty() || (name.back() != ']' && !is_digit(name.back())))
+  if (name.empty() || (name.back() != ']' && !base::is_digit(name.back())))
     return name;
   const auto number = [](Printed& printed) { return printed.number(); };
   name = without(
@@ -124,15 +120,15 @@ bool begins_number(std::string_view name, std::size_t at) {
     --word;
   if (word == at)
     return true;
-  return (word == 0 || !is_digit(name[word - 1])) && !is_format(name.substr(word, at - word));
+  return (word == 0 || !base::is_digit(name[word - 1])) && !is_format(name.substr(word, at - word));
 }
 
 bool is_word_byte(char c) {
-  return is_digit(c) || is_letter(c);
+  return base::is_digit(c) || is_letter(c);
 }
 
 bool is_hex_digit(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+  return base::is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
 /// Where the hexadecimal id ends that begins at `at`; `at` where none does: "0x7f3a9c00",
@@ -153,7 +149,8 @@ std::size_t end_of_hex_id(std::string_view name, std::size_t at) {
   }
   if (!is_hex(word))
     return at;
-  const bool has_both = std::ranges::any_of(word, is_digit) && std::ranges::any_of(word, is_letter);
+  const bool has_both =
+      std::ranges::any_of(word, base::is_digit) && std::ranges::any_of(word, is_letter);
   const bool between_hyphens =
       at > 0 && name[at - 1] == '-' && end < name.size() && name[end] == '-';
   const bool in_uuid = word.size() == kUuidGroup && between_hyphens;
@@ -169,7 +166,7 @@ std::string without_numbers(std::string_view name) {
       continue;
     }
     std::size_t end = at;
-    while (end < name.size() && is_digit(name[end]))
+    while (end < name.size() && base::is_digit(name[end]))
       ++end;
     if (end == at) {
       out += name[at++];
