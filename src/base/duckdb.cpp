@@ -264,10 +264,10 @@ Result<void> Duck::execute(const std::string& sql) const {
 }
 
 Result<void> Duck::lock(const std::vector<std::filesystem::path>& readable) const {
-  std::string list;
+  std::vector<std::string> quoted;
   for (const auto& path : readable)
-    list += (list.empty() ? "" : ", ") + sql_quote(path.string());
-  return execute("set allowed_paths = [" + list +
+    quoted.push_back(sql_quote(path.string()));
+  return execute("set allowed_paths = [" + join(quoted, ", ") +
                  "]; set enable_external_access = false; set lock_configuration = true");
 }
 

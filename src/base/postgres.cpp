@@ -353,9 +353,11 @@ Result<Postgres> Postgres::connect(const std::string& url, const Limits& limits)
   libpq()->setNoticeProcessor(
       handle, [](void*, const char*) {}, nullptr);
   const bool begun = libpq()->status(handle) != kConnectionBad;
-  std::string failure = message_of(libpq()->errorMessage(handle));
+  std::string failure;
   if (begun)
     failure = finish_connecting(handle, limits, patience);
+  else
+    failure = message_of(libpq()->errorMessage(handle));
   const auto text = [](const char* part) { return std::string(part != nullptr ? part : ""); };
   const std::string port = text(libpq()->port(handle));
   const std::string host = text(libpq()->host(handle)), database = text(libpq()->db(handle));
