@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -19,9 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/ending.hpp"
 #include "base/fs.hpp"
 #include "base/held_folder.hpp"
-#include "base/process_tree.hpp"
 #include "base/signals.hpp"
 #include "base/text.hpp"
 
@@ -439,122 +438,6 @@ class Foreground {
 bool asks_to_end(int signal) {
   return signal == SIGTERM || signal == SIGHUP || signal == SIGINT || signal == SIGQUIT;
 }
-
-// The whole of what was started, once it has been asked to end. Tools double-fork their helpers and
-// put them into other sessions; so that none is lost, they are found by a mark in their
-// environment, or orphans of the child's tree become ours while it runs (Linux's "child
-// subreaper").
-class Ending {
- public:
-  /// Orphans are adopted by one run at a time: an orphan does not show which run it belongs to.
-  explicit Ending(const Command& command)
-      : own_group_(command.own_group),
-        to_group_(command.own_group && !command.signal_child_only),
-        adopt_(command.forward_signals && command.mark.empty()),
-        mark_(command.mark) {
-    ::prctl(PR_GET_CHILD_SUBREAPER, &was_reaper_);
-    if (!adopt_)
-      return;
-    before_ = process_tree(::getpid());
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  }
-  Ending(const Ending&) = delete;
-  Ending& operator=(const Ending&) = delete;
-  ~Ending() {
-    if (adopt_)
-      ::prctl(PR_SET_CHILD_SUBREAPER, was_reaper_);
-  }
-  void of(pid_t child) { child_ = child; }
-
-  /// `signal` to the child, or to its group. `had_it`: the terminal sent it to our group, and so to
-  /// a child that shares it.
-  void send(int signal, bool had_it) const {
-    if (!had_it)
-      ::kill(to_group_ ? -child_ : child_, signal);
-  }
-  /// Whether a process of the program sent it, which is in our group: to the group, that is, and so
-  /// to the program too. A signal that it sends to us alone looks the same, and was not for the
-  /// program either.
-  [[nodiscard]] bool sent_it(pid_t sender) const {
-    if (sender <= 0)
-      return false;
-    const pid_t group = ::getpgid(sender);
-    if (group < 0)
-      return sender == child_;  // which is dead
-    if (group != ::getpgrp())
-      return false;
-    for (pid_t ancestor = sender; ancestor > 1 && ancestor != ::getpid();) {
-      if (ancestor == child_)
-        return true;
-      const auto process = process_at(ancestor);
-      ancestor = process ? process->parent : 0;
-    }
-    return !mark_.empty() && is_marked(sender, mark_);  // an orphan
-  }
-  /// To everybody: its time is up.
-  void send_all(int signal) const {
-    ::kill(own_group_ ? -child_ : child_, signal);
-    if (!own_group_)
-      send_others(signal);
-  }
-  /// Orphans that ended are ours to bury, or a program that makes thousands would fill the process
-  /// table.
-  void bury() const {
-    siginfo_t dead{};
-    while (adopt_ && ::waitid(P_ALL, 0, &dead, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           dead.si_pid > 0 && dead.si_pid != child_) {
-      ::waitpid(dead.si_pid, nullptr, WNOHANG);
-      dead = {};
-    }
-  }
-  void kill_all() const {
-    ::kill(own_group_ ? -child_ : child_, SIGKILL);
-    for (const TreeMember& member : others())
-      ::kill(member.pid, SIGKILL);
-  }
-  /// The child is gone: the others get a moment, then SIGTERM and `grace`, then SIGKILL.
-  void finish(nanoseconds grace) const {
-    if (gone_within(std::chrono::milliseconds(200)))
-      return;
-    send_others(SIGTERM);
-    if (gone_within(grace))
-      return;
-    send_others(SIGKILL);
-  }
-
- private:
-  [[nodiscard]] std::vector<TreeMember> others() const {
-    auto members = adopt_ ? process_tree(::getpid()) : marked_processes(mark_);
-    std::erase_if(members, [&](const TreeMember& member) {
-      return member.pid == child_ || member.pid == ::getpid() ||
-             std::any_of(before_.begin(), before_.end(), [&](const TreeMember& old) {
-               return old.pid == member.pid && old.start == member.start;
-             });
-    });
-    return members;
-  }
-  void send_others(int signal) const {
-    if (own_group_)
-      ::kill(-child_, signal);
-    for (const TreeMember& member : others())
-      ::kill(member.pid, signal);
-  }
-  [[nodiscard]] bool gone_within(nanoseconds time) const {
-    const auto until = Clock::now() + time;
-    for (bury(); !others().empty() || (own_group_ && group_alive(child_)); bury()) {
-      if (Clock::now() >= until)
-        return false;
-      ::poll(nullptr, 0, 20);
-    }
-    return true;
-  }
-
-  bool own_group_, to_group_, adopt_;
-  std::string mark_;
-  int was_reaper_ = 0;
-  pid_t child_ = -1;
-  std::vector<TreeMember> before_;  // we, and what runs already
-};
 
 // Did the child end because it was asked to? (A program may take SIGINT as a word to itself and go
 // on for hours.)
