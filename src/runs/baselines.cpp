@@ -15,6 +15,8 @@
 namespace rangescope::runs {
 namespace {
 
+namespace fs = std::filesystem;
+
 using Json = nlohmann::json;
 using model::Digest;
 using model::DigestRegion;
@@ -23,11 +25,12 @@ constexpr std::string_view kReport = "rangescope.report/1", kBaseline = "rangesc
 /// 0 where there is none, or, of a whole number, where it has a fraction or an exponent.
 template <class T>
 T number_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() ||
-      !(std::is_integral_v<T> ? found->is_number_integer() : found->is_number()))
+  const auto value = object.find(key);
+  if (value == object.end() || !value->is_number())
     return T{};
-  return found->get<T>();
+  if (std::is_integral_v<T> && !value->is_number_integer())
+    return T{};
+  return value->get<T>();
 }
 
 std::int64_t occurrences_of(const Json& region) {
@@ -87,52 +90,73 @@ std::optional<model::Outcome> outcome_in(const Json& verdict) {
   return outcome;
 }
 
+/// Nothing where the value is no number, or is not there.
+std::optional<double> optional_number(const Json& object, const char* key) {
+  const auto value = object.find(key);
+  if (value == object.end() || !value->is_number())
+    return std::nullopt;
+  return value->get<double>();
+}
+
+model::Verdict verdict_in(const Json& json) {
+  model::Verdict verdict;
+  verdict.kind = text_in(json, "kind");
+  const std::string severity = text_in(json, "severity");
+  for (const model::Weight weight : {model::Weight::kWarning, model::Weight::kError})
+    if (severity == model::weight_name(weight))
+      verdict.severity = weight;
+  verdict.path = text_in(json, "path");
+  verdict.text = text_in(json, "text");
+  verdict.next = text_in(json, "next");
+  verdict.cure = text_in(json, "cure");
+  verdict.saves_ns = optional_number(json, "saves_ns");
+  verdict.saves_share = optional_number(json, "saves_share");
+  verdict.saves_low_ns = optional_number(json, "saves_low_ns");
+  verdict.saves_high_ns = optional_number(json, "saves_high_ns");
+  verdict.after = outcome_in(json);
+  return verdict;
+}
+
 void read_verdict(const Json& json, Digest& out) {
   out.judged = json.contains("verdict");
-  for (const Json& verdict : json.value("verdict", Json::array())) {
-    model::Verdict one;
-    one.kind = text_in(verdict, "kind");
-    for (const model::Weight weight : {model::Weight::kWarning, model::Weight::kError})
-      if (text_in(verdict, "severity") == model::weight_name(weight))
-        one.severity = weight;
-    one.path = text_in(verdict, "path");
-    one.text = text_in(verdict, "text");
-    one.next = text_in(verdict, "next");
-    one.cure = text_in(verdict, "cure");
-    for (const auto& [key, into] : {std::pair("saves_ns", &one.saves_ns),
-                                    std::pair("saves_share", &one.saves_share),
-                                    std::pair("saves_low_ns", &one.saves_low_ns),
-                                    std::pair("saves_high_ns", &one.saves_high_ns)})
-      if (const auto value = verdict.find(key); value != verdict.end() && value->is_number())
-        *into = value->get<double>();
-    one.after = outcome_in(verdict);
-    out.verdict.push_back(std::move(one));
-  }
+  for (const Json& verdict : json.value("verdict", Json::array()))
+    out.verdict.push_back(verdict_in(verdict));
+}
+
+constexpr std::string_view kStartEnd = "start_end", kPushPop = "push_pop";
+
+std::string_view kind_text(model::RangeKind kind) {
+  return kind == model::RangeKind::kStartEnd ? kStartEnd : kPushPop;
+}
+
+model::RangeKind kind_in(const Json& region) {
+  if (text_in(region, "kind") == kStartEnd)
+    return model::RangeKind::kStartEnd;
+  return model::RangeKind::kPushPop;
 }
 
 DigestRegion head_of(const Json& json) {
   DigestRegion region;
   region.path = json.at("path").get<std::vector<std::string>>();
   region.domain = text_in(json, "domain");
-  region.kind = text_in(json, "kind") == "start_end" ? model::RangeKind::kStartEnd
-                                                     : model::RangeKind::kPushPop;
+  region.kind = kind_in(json);
   region.occurrences = occurrences_of(json);
   (void)json.at("path").at(0);  // a region has a name
   return region;
 }
 
 /// A measure's tag is the path of its value.
-const Json* at_tag(const Json& region, std::string_view tag) {
-  const Json* at = &region;
-  for (const std::string_view part : base::split(tag, '.')) {
-    if (!at->is_object())
+const Json* value_of_tag(const Json& region, std::string_view tag) {
+  const Json* value = &region;
+  for (const std::string_view key : base::split(tag, '.')) {
+    if (!value->is_object())
       return nullptr;
-    const auto found = at->find(std::string(part));
-    if (found == at->end())
+    const auto member = value->find(std::string(key));
+    if (member == value->end())
       return nullptr;
-    at = &*found;
+    value = &*member;
   }
-  return at;
+  return value;
 }
 
 std::vector<model::DigestFunction> functions_of(const Json& cpu) {
@@ -169,10 +193,7 @@ std::optional<double> number_at(const Json& report, const char* object, const ch
     return std::nullopt;
   if (found->value("partial", false))
     return std::nullopt;
-  const auto value = found->find(key);
-  if (value == found->end() || !value->is_number())
-    return std::nullopt;
-  return value->get<double>();
+  return optional_number(*found, key);
 }
 
 /// Of the fullest GPU of a report.
@@ -200,62 +221,87 @@ void add_run_rows(const Json& report, Digest& out) {
   model::add_run_rows(std::move(whole_run), std::move(outside), out);
 }
 
+std::map<std::string, double> values_of(const Json& region) {
+  std::map<std::string, double> values;
+  for (const model::Measure& measure : model::measures()) {
+    const Json* value = value_of_tag(region, measure.tag);
+    if (value && value->is_number())
+      values[std::string(measure.tag)] = value->get<double>();
+  }
+  const auto metrics = region.find("metrics");
+  if (metrics == region.end())
+    return values;
+  for (const auto& [name, metric] : metrics->items()) {
+    if (metric.contains("value") && metric["value"].is_number())
+      values["metrics." + name] = metric["value"].get<double>();
+  }
+  return values;
+}
+
 DigestRegion report_region(const Json& json) {
   DigestRegion region = head_of(json);
-  for (const model::Measure& measure : model::measures()) {
-    const Json* value = at_tag(json, measure.tag);
-    if (value && value->is_number())
-      region.values[std::string(measure.tag)] = value->get<double>();
-  }
-  const auto metrics = json.find("metrics");
-  if (metrics != json.end()) {
-    for (const auto& [name, metric] : metrics->items()) {
-      if (metric.contains("value") && metric["value"].is_number())
-        region.values["metrics." + name] = metric["value"].get<double>();
-    }
-  }
+  region.values = values_of(json);
   if (const auto cpu = json.find("cpu"); cpu != json.end() && cpu->is_object()) {
     region.cpu_interval_ns = number_of<double>(*cpu, "interval_ns");
     region.functions = functions_of(*cpu);
     region.own_functions = own_functions_of(*cpu);
   }
-  const bool gpu = json.contains("gpu") && json["gpu"].is_object();
-  if (const auto samples = json.find("samples"); samples != json.end()) {
-    for (const Json& sample : *samples) {
-      region.wall_ns.push_back(sample.at(1).get<double>());
-      if (gpu)
-        region.busy_ns.push_back(sample.at(2).get<double>());
-    }
+  const bool has_gpu = json.contains("gpu") && json["gpu"].is_object();
+  const auto samples = json.find("samples");
+  if (samples == json.end())
+    return region;
+  for (const Json& sample : *samples) {
+    region.wall_ns.push_back(sample.at(1).get<double>());
+    if (has_gpu)
+      region.busy_ns.push_back(sample.at(2).get<double>());
   }
   return region;
+}
+
+/// "NVIDIA H100, 132 SMs, MIG"
+std::string device_text(const Json& device) {
+  std::string text = text_in(device, "name");
+  if (const auto sms = number_of<int>(device, "sm_count"); sms > 0)
+    text += fmt::format(", {} SMs", sms);
+  if (device.value("mig", false))
+    text += ", MIG";
+  return text;
+}
+
+Json process_of(const Json& region) {
+  return region.value("process_index", Json());
+}
+
+bool is_of_thread(const Json& region) {
+  return !region.value("thread", Json()).is_null();
+}
+
+/// The regions over all processes; those of the first process where there are none.
+std::vector<const Json*> regions_to_compare(const Json& regions) {
+  const bool has_aggregates = std::any_of(regions.begin(), regions.end(), [](const Json& region) {
+    return process_of(region).is_null() && !is_of_thread(region);
+  });
+  Json process;
+  if (!has_aggregates && !regions.empty())
+    process = process_of(regions.front());
+  std::vector<const Json*> chosen;
+  for (const Json& region : regions)
+    if (!is_of_thread(region) && process_of(region) == process)
+      chosen.push_back(&region);
+  return chosen;
 }
 
 Digest digest_of_report(const Json& json) {
   Digest out;
   out.run = run_in(json.at("run"));
   out.losses = losses_of(json.value("losses", Json::array()));
-  for (const Json& device : json.value("devices", Json::array())) {
-    std::string text = text_in(device, "name");
-    if (const auto sms = number_of<int>(device, "sm_count"); sms > 0)
-      text += fmt::format(", {} SMs", sms);
-    if (device.value("mig", false))
-      text += ", MIG";
-    out.devices.push_back(std::move(text));
-  }
+  for (const Json& device : json.value("devices", Json::array()))
+    out.devices.push_back(device_text(device));
   std::sort(out.devices.begin(), out.devices.end());
-  const Json& regions = json.at("regions");
-  const auto scope = [](const Json& region) { return region.value("process_index", Json()); };
-  const bool aggregate = std::any_of(regions.begin(), regions.end(), [&](const Json& r) {
-    return scope(r).is_null() && r.value("thread", Json()).is_null();
-  });
-  for (const Json& region : regions) {
-    if (!region.value("thread", Json()).is_null())
-      continue;
-    if (aggregate ? !scope(region).is_null() : scope(region) != scope(regions.front()))
-      continue;
-    out.regions.push_back(report_region(region));
-    const auto gpu = region.find("gpu");
-    if (gpu != region.end() && gpu->is_object())
+  for (const Json* region : regions_to_compare(json.at("regions"))) {
+    out.regions.push_back(report_region(*region));
+    const auto gpu = region->find("gpu");
+    if (gpu != region->end() && gpu->is_object())
       out.partial_gpu = out.partial_gpu || gpu->value("partial", false);
   }
   add_run_rows(json, out);
@@ -357,7 +403,7 @@ std::string lines_of(const auto& list, auto json_of) {
 }
 
 template <class F>
-auto guarded(const std::filesystem::path& path, std::string_view what, F fill)
+auto guarded(const fs::path& path, std::string_view what, F fill)
     -> base::Result<decltype(fill())> {
   try {
     return fill();
@@ -365,6 +411,49 @@ auto guarded(const std::filesystem::path& path, std::string_view what, F fill)
     return base::fail(
         base::Code::kBadData, "is not a " + std::string(what) + ": " + error.what(), path.string());
   }
+}
+
+/// As listed_functions() reads it, without the line.
+Json function_json(const model::DigestFunction& function) {
+  return Json::array({function.name,
+                      function.file,
+                      function.module,
+                      function.python,
+                      std::round(function.self_ns)});
+}
+
+void put_functions(const DigestRegion& region, Json& json) {
+  json["cpu_interval_ns"] = region.cpu_interval_ns;
+  for (const model::DigestFunction& function : region.functions)
+    json["functions"].push_back(function_json(function));
+  if (!region.own_functions)
+    return;
+  Json& list = json["own_functions"] = Json::array();
+  for (const model::DigestFunction& function : *region.own_functions) {
+    Json row = function_json(function);
+    row.push_back(function.line);
+    list.push_back(std::move(row));
+  }
+}
+
+Json region_json(const DigestRegion& region, std::size_t samples) {
+  std::vector<std::string> path;
+  for (const std::string& name : region.path)
+    path.push_back(valid_utf8(name));
+  Json json = {{"path", path},
+               {"domain", valid_utf8(region.domain)},
+               {"kind", kind_text(region.kind)},
+               {"occurrences", region.occurrences},
+               {"values", region.values},
+               {"wall_ns", thinned(region.wall_ns, samples)},
+               {"busy_ns", thinned(region.busy_ns, samples)}};
+  if (region.is_whole_run)
+    json["whole_run"] = true;
+  if (region.is_outside_ranges)
+    json["outside_ranges"] = true;
+  if (region.cpu_interval_ns > 0)
+    put_functions(region, json);
+  return json;
 }
 
 }  // namespace
@@ -376,45 +465,10 @@ std::string digest_text(const Digest& run, std::size_t samples) {
     losses.push_back(loss_json<Json>(loss, loss.detail));
   std::string text = "  { \"run\": " + line_of(run_json(run.run)) +
                      ",\n    \"devices\": " + line_of(run.devices) +
-                     ", \"partial_gpu\": " + (run.partial_gpu ? "true" : "false") +
+                     ", \"partial_gpu\": " + line_of(run.partial_gpu) +
                      ", \"losses\": " + line_of(losses) + ",\n    \"regions\": ";
-  text += lines_of(run.regions, [&](const DigestRegion& region) {
-    std::vector<std::string> path;
-    for (const std::string& name : region.path)
-      path.push_back(base::is_utf8(name) ? name : base::printable(name));
-    Json json = {
-        {"path", path},
-        {"domain", base::is_utf8(region.domain) ? region.domain : base::printable(region.domain)},
-        {"kind", region.kind == model::RangeKind::kStartEnd ? "start_end" : "push_pop"},
-        {"occurrences", region.occurrences},
-        {"values", region.values},
-        {"wall_ns", thinned(region.wall_ns, samples)},
-        {"busy_ns", thinned(region.busy_ns, samples)}};
-    if (region.is_whole_run)
-      json["whole_run"] = true;
-    if (region.is_outside_ranges)
-      json["outside_ranges"] = true;
-    if (region.cpu_interval_ns > 0) {
-      json["cpu_interval_ns"] = region.cpu_interval_ns;
-      for (const model::DigestFunction& function : region.functions)
-        json["functions"].push_back({function.name,
-                                     function.file,
-                                     function.module,
-                                     function.python,
-                                     std::round(function.self_ns)});
-      if (region.own_functions) {
-        Json& list = json["own_functions"] = Json::array();
-        for (const model::DigestFunction& function : *region.own_functions)
-          list.push_back({function.name,
-                          function.file,
-                          function.module,
-                          function.python,
-                          std::round(function.self_ns),
-                          function.line});
-      }
-    }
-    return json;
-  });
+  text += lines_of(run.regions,
+                   [&](const DigestRegion& region) { return region_json(region, samples); });
   if (run.judged)
     text += ",\n    \"verdict\": " + lines_of(run.verdict, verdict_json);
   text += ",\n    \"kernels\": " + lines_of(run.kernels, [](const model::DigestKernel& kernel) {
@@ -449,10 +503,12 @@ std::string machine_kind(const Digest& run) {
   }
   while (kind.ends_with('-'))
     kind.pop_back();
-  return kind.empty() ? "unknown" : kind;
+  if (kind.empty())
+    return "unknown";
+  return kind;
 }
 
-std::optional<std::string> json_schema_of(const std::filesystem::path& path) {
+std::optional<std::string> json_schema_of(const fs::path& path) {
   const auto head = base::read_head(path, 256);
   if (!head)
     return std::nullopt;
@@ -462,19 +518,23 @@ std::optional<std::string> json_schema_of(const std::filesystem::path& path) {
   if (!text.starts_with('{') || key == std::string_view::npos)
     return std::nullopt;
   const auto open = text.find('"', key + kKey.size());
-  const auto end = open == std::string_view::npos ? open : text.find('"', open + 1);
+  if (open == std::string_view::npos)
+    return std::nullopt;
+  const auto end = text.find('"', open + 1);
   if (end == std::string_view::npos)
     return std::nullopt;
   const std::string schema(text.substr(open + 1, end - open - 1));
-  return schema.starts_with("rangescope.") ? std::optional(schema) : std::nullopt;
+  if (!schema.starts_with("rangescope."))
+    return std::nullopt;
+  return schema;
 }
 
-base::Result<Digest> read_report(const std::filesystem::path& path) {
+base::Result<Digest> read_report(const fs::path& path) {
   auto json = TRY(read_json(path, kReport));
   return guarded(path, "report", [&] { return digest_of_report(json); });
 }
 
-base::Result<Baseline> read_baseline(const std::filesystem::path& path) {
+base::Result<Baseline> read_baseline(const fs::path& path) {
   auto json = TRY(read_json(path, kBaseline));
   return guarded(path, "baseline", [&] {
     Baseline out{text_in(json, "name"),
@@ -488,9 +548,9 @@ base::Result<Baseline> read_baseline(const std::filesystem::path& path) {
   });
 }
 
-base::Result<std::filesystem::path> save_baseline(const std::filesystem::path& folder,
-                                                  const Baseline& baseline,
-                                                  std::size_t samples) {
+base::Result<fs::path> save_baseline(const fs::path& folder,
+                                     const Baseline& baseline,
+                                     std::size_t samples) {
   if (baseline.name.empty() || base::sanitize_component(baseline.name) != baseline.name ||
       baseline.name.find('.') != std::string::npos)
     return base::fail(base::Code::kUsage,
@@ -501,29 +561,29 @@ base::Result<std::filesystem::path> save_baseline(const std::filesystem::path& f
       "{ \"schema\": \"" + std::string(kBaseline) + "\", \"name\": " + line_of(baseline.name) +
       ", \"machine\": " + line_of(baseline.machine) +
       ",\n  \"saved_unix_ns\": " + std::to_string(baseline.saved_unix_ns) + ",\n  \"runs\": [\n";
-  for (std::size_t i = 0; i < baseline.runs.size(); ++i)
-    text += (i > 0 ? ",\n" : "") + digest_text(baseline.runs[i], samples);
-  text += " ] }\n";
+  std::vector<std::string> digests;
+  for (const Digest& run : baseline.runs)
+    digests.push_back(digest_text(run, samples));
+  text += base::join(digests, ",\n") + " ] }\n";
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  fs::create_directories(folder, error);
   if (error)
     return base::fail(base::Code::kIo,
                       "cannot make the folder for baselines: " + error.message(),
                       folder.string(),
                       "Name another one with --dir");
-  const std::filesystem::path path = folder / (baseline.name + "." + baseline.machine + ".json");
+  const fs::path path = folder / (baseline.name + "." + baseline.machine + ".json");
   TRY(base::write_file(path, text));
   return path;
 }
 
-std::vector<std::pair<std::filesystem::path, Baseline>> list_baselines(
-    const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> files;
+std::vector<std::pair<fs::path, Baseline>> list_baselines(const fs::path& folder) {
+  std::vector<fs::path> files;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+  for (const auto& entry : fs::directory_iterator(folder, error))
     files.push_back(entry.path());
   std::sort(files.begin(), files.end());
-  std::vector<std::pair<std::filesystem::path, Baseline>> out;
+  std::vector<std::pair<fs::path, Baseline>> out;
   for (const auto& file : files) {
     if (json_schema_of(file) != kBaseline)
       continue;
@@ -533,12 +593,12 @@ std::vector<std::pair<std::filesystem::path, Baseline>> list_baselines(
   return out;
 }
 
-base::Result<std::filesystem::path> find_baseline(const std::filesystem::path& folder,
-                                                  const std::string& written,
-                                                  const std::string& machine) {
+base::Result<fs::path> find_baseline(const fs::path& folder,
+                                     const std::string& written,
+                                     const std::string& machine) {
   std::error_code error;
-  if (std::filesystem::exists(written, error))
-    return std::filesystem::path(written);
+  if (fs::exists(written, error))
+    return fs::path(written);
   std::vector<std::string> names, machines;
   for (const auto& [path, baseline] : list_baselines(folder)) {
     names.push_back(baseline.name);

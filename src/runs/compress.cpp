@@ -23,7 +23,9 @@ std::string packed_name(const std::string& name) {
   for (const std::string_view raw : {".nsys-rep", ".qdrep", ".qdstrm"})
     if (name.ends_with(raw))
       return name + ".zst";
-  return name.ends_with(".ncu-rep") ? name + "z" : std::string();
+  if (name.ends_with(".ncu-rep"))
+    return name + "z";
+  return {};
 }
 
 /// Writes `bytes` as one zstd frame with a checksum.

@@ -16,11 +16,12 @@
 namespace rangescope::runs {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr int kMostLevels = 256;
 
-tl::unexpected<base::Error> folder_error(const std::string& what,
-                                         const std::filesystem::path& path) {
+tl::unexpected<base::Error> folder_error(const std::string& what, const fs::path& path) {
   if (errno == EXDEV)
     return base::fail(base::Code::kUsage,
                       what + ": another file system is mounted there",
@@ -74,7 +75,10 @@ bool list(int fd, Listing& found) {
     struct stat status {};
     if (::fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
       return false;
-    (S_ISDIR(status.st_mode) ? found.folders : found.others).push_back(name);
+    if (S_ISDIR(status.st_mode))
+      found.folders.push_back(name);
+    else
+      found.others.push_back(name);
   }
   return errno == 0;
 }
@@ -83,7 +87,7 @@ bool list(int fd, Listing& found) {
 /// kMostLevels is moved up into the folder itself and emptied from there in another turn.
 class Emptying {
  public:
-  Emptying(int folder, std::filesystem::path path) : folder_(folder), failed_at_(std::move(path)) {}
+  Emptying(int folder, fs::path path) : folder_(folder), failed_at_(std::move(path)) {}
 
   /// Looks whether every folder down to kMostLevels can be entered, and changes nothing. False with
   /// errno on failure.
@@ -101,7 +105,7 @@ class Emptying {
     } while (moved_up_in_turn_ > 0);
     return true;
   }
-  [[nodiscard]] const std::filesystem::path& failed_at() const { return failed_at_; }
+  [[nodiscard]] const fs::path& failed_at() const { return failed_at_; }
 
  private:
   bool descend(int parent, int level) {
@@ -110,7 +114,9 @@ class Emptying {
       return false;
     for (const std::string& name : found.folders) {
       failed_at_ /= name;
-      if (!(level < kMostLevels ? remove_folder(parent, name, level) : move_up(parent, name)))
+      if (level < kMostLevels && !remove_folder(parent, name, level))
+        return false;
+      if (level >= kMostLevels && !move_up(parent, name))
         return false;
       failed_at_ = failed_at_.parent_path();
     }
@@ -153,14 +159,14 @@ class Emptying {
   }
 
   int folder_;
-  std::filesystem::path failed_at_;  ///< the folder that is being emptied, while nothing has failed
+  fs::path failed_at_;  ///< the folder that is being emptied, while nothing has failed
   bool deletes_ = false;
   int moved_up_in_turn_ = 0;
 };
 
 }  // namespace
 
-base::Result<Folder> Folder::open(const std::filesystem::path& path) {
+base::Result<Folder> Folder::open(const fs::path& path) {
   const int fd = ::open(path.c_str(), kFolderFlags);
   if (fd < 0)
     return folder_error("cannot open the folder", path);

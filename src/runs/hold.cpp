@@ -12,6 +12,8 @@
 namespace rangescope::runs {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr const char* kLockFile = ".lock";
 
 flock whole_file(short type) {
@@ -23,7 +25,7 @@ flock whole_file(short type) {
 
 }  // namespace
 
-base::Result<Hold> Hold::take(const std::filesystem::path& run) {
+base::Result<Hold> Hold::take(const fs::path& run) {
   const auto path = run / kLockFile;
   const int fd = ::open(
       base::in_place(path).c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
@@ -63,17 +65,19 @@ Hold::~Hold() {
   ::close(fd_);
 }
 
-std::optional<bool> is_held(const std::filesystem::path& run) {
+std::optional<bool> is_held(const fs::path& run) {
   const int fd = ::open((run / kLockFile).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return std::nullopt;
   flock lock = whole_file(F_WRLCK);
   const bool is_known = ::fcntl(fd, F_OFD_GETLK, &lock) == 0;
   ::close(fd);
-  return is_known ? std::optional(lock.l_type != F_UNLCK) : std::nullopt;
+  if (!is_known)
+    return std::nullopt;
+  return lock.l_type != F_UNLCK;
 }
 
-base::Result<void> share(const std::filesystem::path& run) {
+base::Result<void> share(const fs::path& run) {
   const mode_t mask = ::umask(0);
   ::umask(mask);
   if (::chmod(base::in_place(run).c_str(), 0777 & ~mask & ~(S_IWGRP | S_IWOTH)) == 0)
@@ -83,15 +87,15 @@ base::Result<void> share(const std::filesystem::path& run) {
                     run.string());
 }
 
-void seal(const std::filesystem::path& path) {
-  const std::filesystem::path run = base::in_place(path);
+void seal(const fs::path& path) {
+  const fs::path run = base::in_place(path);
   struct stat status {};
   if (::stat(run.c_str(), &status) != 0)
     return;
   const mode_t folder = (status.st_mode & 0755) | 0700, file = folder & 0666;
   std::error_code error;
-  auto walk = std::filesystem::recursive_directory_iterator(run, error);
-  for (; !error && walk != std::filesystem::recursive_directory_iterator(); walk.increment(error)) {
+  auto walk = fs::recursive_directory_iterator(run, error);
+  for (; !error && walk != fs::recursive_directory_iterator(); walk.increment(error)) {
     struct stat entry {};
     if (::lstat(walk->path().c_str(), &entry) != 0)
       continue;

@@ -31,7 +31,9 @@ base::Result<void> write_imports(const std::filesystem::path& run,
 
 base::Result<std::vector<Import>> read_imports(const std::filesystem::path& run) {
   auto imports = read_list<Import>(run / kImportsFile, kImportsSchema, "files", kImportFields);
-  for (const Import& import : imports ? *imports : std::vector<Import>{})
+  if (!imports)
+    return imports;
+  for (const Import& import : *imports)
     if (!lies_in_run(import.file))
       return base::fail(base::Code::kBadData,
                         "names a file outside the run: " + base::printable(import.file),

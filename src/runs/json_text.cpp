@@ -47,21 +47,30 @@ base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::s
     return base::fail(
         base::Code::kBadData, "is not JSON", path.string() + ":+" + std::to_string(error.byte));
   }
-  const auto found = json.is_object() ? json.find("schema") : json.end();
-  if (!json.is_object() || found == json.end() || !found->is_string())
+  std::optional<std::string> found;
+  if (json.is_object() && json.contains("schema") && json["schema"].is_string())
+    found = json["schema"].get<std::string>();
+  if (!found)
     return base::fail(
         base::Code::kBadData, "has no schema; expected " + std::string(schema), path.string());
-  if (found->get<std::string>() != schema)
-    return base::fail(
-        base::Code::kBadData,
-        "has the schema '" + found->get<std::string>() + "'; expected " + std::string(schema),
-        path.string());
+  if (*found != schema)
+    return base::fail(base::Code::kBadData,
+                      "has the schema '" + *found + "'; expected " + std::string(schema),
+                      path.string());
   return json;
 }
 
 std::string text_in(const nlohmann::json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+  const auto value = object.find(key);
+  if (value == object.end() || !value->is_string())
+    return {};
+  return value->get<std::string>();
+}
+
+std::string valid_utf8(const std::string& text) {
+  if (base::is_utf8(text))
+    return text;
+  return base::printable(text);
 }
 
 bool lies_in_run(const std::filesystem::path& name) {

@@ -45,11 +45,22 @@ template <class Json>
           {"detail", base::printable(detail)}};
 }
 
+/// The value; null where there is none.
+template <class Json = OrderedJson, class T>
+[[nodiscard]] Json json_or_null(const std::optional<T>& value) {
+  if (!value)
+    return nullptr;
+  return *value;
+}
+
+/// Text that is valid UTF-8 stays as it is, with its control characters; other text is printable.
+[[nodiscard]] std::string valid_utf8(const std::string& text);
+
 /// Null where an optional is empty; texts are printable.
 template <class Json, class T>
 void put_field(Json& object, const char* name, const T& value, Missing missing = Missing::kNever) {
   if constexpr (requires { value.has_value(); })
-    object[name] = value ? Json(*value) : Json(nullptr);
+    object[name] = json_or_null<Json>(value);
   else if constexpr (!requires { value.c_str(); })
     object[name] = value;
   else if (missing != Missing::kEmpty || !value.empty())

@@ -18,6 +18,8 @@
 namespace rangescope::runs {
 namespace {
 
+namespace fs = std::filesystem;
+
 // The host tells runs of several machines apart.
 std::string host_suffix() {
   char name[256] = {};
@@ -32,32 +34,51 @@ std::string base_name() {
       "{:%Y%m%d-%H%M%S}-{}{}", fmt::localtime(std::time(nullptr)), ::getpid(), host_suffix());
 }
 
+/// "" where it is not set.
+std::string variable(const char* name) {
+  if (const char* value = std::getenv(name))
+    return value;
+  return {};
+}
+
+base::Error no_runs_yet(const fs::path& root) {
+  std::string hint = "Make one: rangescope profile -- <program>";
+  if (root == kDefaultRoot) {
+    const std::string elsewhere = state_root();
+    if (!elsewhere.empty() && !list_runs(elsewhere).empty())
+      hint = "Runs of folders that cannot be written are in another one: --runs " + elsewhere;
+  }
+  return {base::Code::kNoInput, "there are no runs yet", root.string(), std::move(hint)};
+}
+
 }  // namespace
 
-base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& root) {
+base::Code code_of_unwritable(int error) {
+  if (error == EACCES || error == EROFS)
+    return base::Code::kPermission;
+  return base::Code::kIo;
+}
+
+base::Result<fs::path> make_run_dir(const fs::path& root) {
   std::error_code error;
-  std::filesystem::create_directories(root, error);
-  if (std::error_code ignored; error && !std::filesystem::is_directory(root, ignored)) {
-    const bool refused =
-        error == std::errc::permission_denied || error == std::errc::read_only_file_system;
-    return base::fail(refused ? base::Code::kPermission : base::Code::kIo,
+  fs::create_directories(root, error);
+  if (std::error_code ignored; error && !fs::is_directory(root, ignored))
+    return base::fail(code_of_unwritable(error.value()),
                       "cannot make the folder for runs: " + error.message(),
                       root.string(),
                       "Name a folder that can be written with --runs");
-  }
   const std::string name = base_name();
-  const std::filesystem::path whole =
-      std::filesystem::absolute(root, error);  // as it is without a working directory
+  // It stays as it is without a working directory.
+  const fs::path absolute_root = fs::absolute(root, error);
   for (int attempt = 1; attempt <= 10000; ++attempt) {
-    const std::filesystem::path path =
-        whole / (attempt == 1 ? name : name + "." + std::to_string(attempt));
+    fs::path path = absolute_root / name;
+    if (attempt > 1)
+      path += "." + std::to_string(attempt);
     if (::mkdir(path.c_str(), 0700) == 0)
       return path;
     if (errno == EEXIST)
       continue;  // somebody with our pid (another machine or container) was faster
-    const base::Code code =
-        errno == EACCES || errno == EROFS ? base::Code::kPermission : base::Code::kIo;
-    return base::fail(code,
+    return base::fail(code_of_unwritable(errno),
                       std::string("cannot make the run directory: ") + std::strerror(errno),
                       path.string(),
                       "Name a folder that can be written with --runs");
@@ -65,24 +86,24 @@ base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& ro
   return base::fail(base::Code::kIo, "no free name for a run directory", (root / name).string());
 }
 
-std::filesystem::path next_run_dir(const std::filesystem::path& root) {
+fs::path next_run_dir(const fs::path& root) {
   std::error_code ignored;
-  return std::filesystem::absolute(root, ignored) / base_name();
+  return fs::absolute(root, ignored) / base_name();
 }
 
-bool is_run_dir(const std::filesystem::path& path) {
+bool is_run_dir(const fs::path& path) {
   std::error_code error;
-  if (!std::filesystem::is_directory(path, error))
+  if (!fs::is_directory(path, error))
     return false;
   return read_manifest(path).has_value();
 }
 
-std::vector<std::filesystem::path> folders_by_start(
-    const std::filesystem::path& root,
-    const std::function<std::optional<std::int64_t>(const std::filesystem::path&)>& start_of) {
-  std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
+std::vector<fs::path> folders_by_start(
+    const fs::path& root,
+    const std::function<std::optional<std::int64_t>(const fs::path&)>& start_of) {
+  std::vector<std::pair<std::int64_t, fs::path>> found;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(root, error), end; !error && entry != end;
+  for (fs::directory_iterator entry(root, error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code ignored;
     if (entry->is_symlink(ignored) || !entry->is_directory(ignored))
@@ -93,49 +114,42 @@ std::vector<std::filesystem::path> folders_by_start(
       found.emplace_back(*start, entry->path());
   }
   std::sort(found.begin(), found.end());
-  std::vector<std::filesystem::path> folders;
+  std::vector<fs::path> folders;
   for (auto& [start, path] : found)
     folders.push_back(std::move(path));
   return folders;
 }
 
-std::vector<std::filesystem::path> list_runs(const std::filesystem::path& root) {
-  return folders_by_start(root, [](const std::filesystem::path& folder) {
+std::vector<fs::path> list_runs(const fs::path& root) {
+  using Start = std::optional<std::int64_t>;
+  return folders_by_start(root, [](const fs::path& folder) -> Start {
     const auto manifest = read_manifest(folder);
-    return manifest ? std::optional(manifest->start_unix_ns) : std::nullopt;
+    if (!manifest)
+      return std::nullopt;
+    return manifest->start_unix_ns;
   });
 }
 
 std::string state_root() {
-  const auto value = [](const char* name) {
-    const char* found = std::getenv(name);
-    return std::string(found == nullptr ? "" : found);
-  };
-  if (const std::string state = value("XDG_STATE_HOME"); state.starts_with('/'))
+  if (const std::string state = variable("XDG_STATE_HOME"); state.starts_with('/'))
     return state + "/rangescope/runs";
-  return value("HOME").empty() ? "" : value("HOME") + "/.local/state/rangescope/runs";
+  if (const std::string home = variable("HOME"); !home.empty())
+    return home + "/.local/state/rangescope/runs";
+  return {};
 }
 
-base::Result<std::filesystem::path> find_run(const std::filesystem::path& root,
-                                             std::string_view said) {
-  const std::filesystem::path path(said);
+base::Result<fs::path> find_run(const fs::path& root, std::string_view said) {
+  const fs::path path(said);
   std::error_code ignored;
   if (is_run_dir(path))
-    return std::filesystem::absolute(path, ignored);
+    return fs::absolute(path, ignored);
   const auto runs = list_runs(root);
   if (said == "latest") {
     if (!runs.empty())
       return runs.back();
-    const std::string elsewhere = root == kDefaultRoot ? state_root() : std::string();
-    return base::fail(
-        base::Code::kNoInput,
-        "there are no runs yet",
-        root.string(),
-        elsewhere.empty() || list_runs(elsewhere).empty()
-            ? "Make one: rangescope profile -- <program>"
-            : "Runs of folders that cannot be written are in another one: --runs " + elsewhere);
+    return tl::make_unexpected(no_runs_yet(root));
   }
-  std::vector<std::filesystem::path> matching;
+  std::vector<fs::path> matching;
   std::vector<std::string> names;
   for (const auto& run : runs) {
     const std::string& name = names.emplace_back(run.filename().string());
@@ -155,34 +169,35 @@ base::Result<std::filesystem::path> find_run(const std::filesystem::path& root,
             matching[1].filename().string());
   }
   std::string hint = base::did_you_mean(said, names);
-  if (hint.empty())
-    hint = runs.empty() ? "There are no runs in " + root.string() + "; name its folder with --runs"
-                        : "List them: rangescope runs list";
+  if (runs.empty())
+    hint = "There are no runs in " + root.string() + "; name its folder with --runs";
+  else if (hint.empty())
+    hint = "List them: rangescope runs list";
   return base::fail(base::Code::kNoInput,
                     "there is no run '" + std::string(said) + "'",
                     root.string(),
                     std::move(hint));
 }
 
-std::vector<std::filesystem::path> repeats_of(const std::filesystem::path& run) {
+std::vector<fs::path> repeats_of(const fs::path& run) {
   return list_runs(run / "repeats");
 }
 
-std::filesystem::path median_repeat(std::vector<std::filesystem::path> repeats) {
-  const auto duration = [](const std::filesystem::path& run) {
+fs::path median_repeat(std::vector<fs::path> repeats) {
+  const auto duration = [](const fs::path& run) -> std::int64_t {
     const auto manifest = read_manifest(run);
-    return manifest && manifest->end_unix_ns > 0 ? manifest->end_unix_ns - manifest->start_unix_ns
-                                                 : std::int64_t{0};
+    if (!manifest || manifest->end_unix_ns <= 0)
+      return 0;
+    return manifest->end_unix_ns - manifest->start_unix_ns;
   };
-  std::vector<std::pair<std::int64_t, std::filesystem::path>> by_time;
-  for (std::filesystem::path& run : repeats)
+  std::vector<std::pair<std::int64_t, fs::path>> by_time;
+  for (fs::path& run : repeats)
     by_time.emplace_back(duration(run), std::move(run));
   std::sort(by_time.begin(), by_time.end());
   return by_time[(by_time.size() - 1) / 2].second;
 }
 
-std::vector<std::filesystem::path> captures_of(const std::filesystem::path& run) {
-  namespace fs = std::filesystem;
+std::vector<fs::path> captures_of(const fs::path& run) {
   std::vector<fs::path> captures;
   std::error_code error;
   const auto add = [&](const fs::path& path) {
@@ -195,9 +210,11 @@ std::vector<std::filesystem::path> captures_of(const std::filesystem::path& run)
       add(run / import.file);
     return captures;
   }
-  // The pipeline may have looked at the program once to see its ranges, when no native stage was
-  // asked for.
-  add(fs::is_directory(run / "native", error) ? run / "native" : run / "look" / "native");
+  // Without a native stage the pipeline may have made a probe run to see the ranges.
+  if (fs::is_directory(run / "native", error))
+    add(run / "native");
+  else
+    add(run / "look" / "native");
   for (const char* tool : {"nsys", "ncu"}) {
     std::vector<fs::path> found;
     for (fs::directory_iterator entry(run / tool, error), end; !error && entry != end;
@@ -219,9 +236,9 @@ std::vector<std::filesystem::path> captures_of(const std::filesystem::path& run)
   return captures;
 }
 
-std::filesystem::path run_of(const std::filesystem::path& path) {
+fs::path run_of(const fs::path& path) {
   std::error_code error;
-  const auto absolute = std::filesystem::absolute(path, error).lexically_normal();
+  const auto absolute = fs::absolute(path, error).lexically_normal();
   for (auto folder = absolute.parent_path(); folder.has_relative_path();
        folder = folder.parent_path())
     if (is_run_dir(folder))

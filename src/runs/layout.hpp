@@ -35,6 +35,9 @@ inline constexpr std::string_view kDefaultRoot = "rangescope-runs";
 /// Makes a new run directory under `root` (which is made too). kIo or kPermission with the path.
 [[nodiscard]] base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& root);
 
+/// kPermission for an errno that says that the folder cannot be written, kIo for others.
+[[nodiscard]] base::Code code_of_unwritable(int error);
+
 /// The same name without making it, for --dry-run.
 [[nodiscard]] std::filesystem::path next_run_dir(const std::filesystem::path& root);
 

@@ -25,12 +25,14 @@
 namespace rangescope::runs {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::string_view kManifestFile = "manifest.json";
 
 OrderedJson printable_list(const std::vector<std::string>& texts, const base::Redactor& redactor) {
   OrderedJson list = OrderedJson::array();
   for (const std::string& text : redactor.arguments(texts))
-    list.push_back(base::is_utf8(text) ? text : base::printable(text));
+    list.push_back(valid_utf8(text));
   return list;
 }
 
@@ -68,13 +70,13 @@ model::ProcessUsage usage_in(const nlohmann::json& json) {
 }
 
 // What is no part of the proof: the two files that change after it, and the lock, which goes.
-bool proved(const std::filesystem::path& relative) {
+bool proved(const fs::path& relative) {
   return relative != kManifestFile && relative != "status.json" && relative.filename() != ".lock";
 }
 
 // Whether a file is one large hole from some place on: a capture of a process that still runs
 // (inject/nvtx/capture.hpp). It will change, and to hash 4 GiB of zeros takes minutes.
-bool is_being_written(const std::filesystem::path& path) {
+bool is_being_written(const fs::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0)
     return false;
@@ -84,11 +86,11 @@ bool is_being_written(const std::filesystem::path& path) {
   return hole;
 }
 
-base::Result<std::vector<std::filesystem::path>> files_of(const std::filesystem::path& run) {
-  std::vector<std::filesystem::path> files;
+base::Result<std::vector<fs::path>> files_of(const fs::path& run) {
+  std::vector<fs::path> files;
   std::error_code error;
-  auto walk = std::filesystem::recursive_directory_iterator(run, error);
-  for (; !error && walk != std::filesystem::recursive_directory_iterator(); walk.increment(error)) {
+  auto walk = fs::recursive_directory_iterator(run, error);
+  for (; !error && walk != fs::recursive_directory_iterator(); walk.increment(error)) {
     std::error_code ignored;
     if (walk->is_symlink(ignored) || !walk->is_regular_file(ignored))
       continue;
@@ -104,33 +106,33 @@ base::Result<std::vector<std::filesystem::path>> files_of(const std::filesystem:
 
 }  // namespace
 
-base::Result<void> write_manifest(const std::filesystem::path& run, const Manifest& manifest) {
+base::Result<void> write_manifest(const fs::path& run, const Manifest& manifest) {
   OrderedJson files = OrderedJson::object();
   for (const auto& [path, proof] : manifest.files)
     files[base::printable(path)] = {{"bytes", proof.bytes}, {"sha256", proof.sha256}};
   const base::Redactor redactor;
-  OrderedJson json = {
-      {"schema", kManifestSchema},
-      {"id", manifest.id},
-      {"tool", manifest.tool},
-      {"argv", printable_list(manifest.argv, redactor)},
-      {"arguments", printable_list(manifest.arguments, redactor)},
-      {"cwd", base::printable(redactor.text(manifest.cwd))},
-      {"start", utc_text(manifest.start_unix_ns)},
-      {"start_unix_ns", manifest.start_unix_ns},
-      {"end",
-       manifest.end_unix_ns == 0 ? OrderedJson(nullptr)
-                                 : OrderedJson(utc_text(manifest.end_unix_ns))},
-      {"end_unix_ns",
-       manifest.end_unix_ns == 0 ? OrderedJson(nullptr) : OrderedJson(manifest.end_unix_ns)},
-      {"exit", exit_of(manifest)},
-      {"files", std::move(files)}};
+  OrderedJson json = {{"schema", kManifestSchema},
+                      {"id", manifest.id},
+                      {"tool", manifest.tool},
+                      {"argv", printable_list(manifest.argv, redactor)},
+                      {"arguments", printable_list(manifest.arguments, redactor)},
+                      {"cwd", base::printable(redactor.text(manifest.cwd))},
+                      {"start", utc_text(manifest.start_unix_ns)},
+                      {"start_unix_ns", manifest.start_unix_ns},
+                      {"end", nullptr},
+                      {"end_unix_ns", nullptr},
+                      {"exit", exit_of(manifest)},
+                      {"files", std::move(files)}};
+  if (manifest.end_unix_ns != 0) {
+    json["end"] = utc_text(manifest.end_unix_ns);
+    json["end_unix_ns"] = manifest.end_unix_ns;
+  }
   if (manifest.usage)
     json["usage"] = usage_of(*manifest.usage);
   return write_json(run / kManifestFile, json);
 }
 
-base::Result<Manifest> read_manifest(const std::filesystem::path& run) {
+base::Result<Manifest> read_manifest(const fs::path& run) {
   auto json = TRY(read_json(run / kManifestFile, kManifestSchema));
   try {
     Manifest manifest;
@@ -168,10 +170,9 @@ base::Result<Manifest> read_manifest(const std::filesystem::path& run) {
   }
 }
 
-base::Result<std::map<std::string, FileProof>> prove_files(const std::filesystem::path& run) {
+base::Result<std::map<std::string, FileProof>> prove_files(const fs::path& run) {
   auto files = TRY(files_of(run));
-  std::erase_if(files,
-                [&run](const std::filesystem::path& file) { return is_being_written(run / file); });
+  std::erase_if(files, [&run](const fs::path& file) { return is_being_written(run / file); });
   std::vector<base::Result<std::string>> hashes(files.size());
   // A capture has a few large files, and the user waits.
   const auto hash = [&](std::size_t i) { hashes[i] = base::sha256_file(run / files[i]); };
@@ -186,15 +187,14 @@ base::Result<std::map<std::string, FileProof>> prove_files(const std::filesystem
     if (!hashes[i])
       return base::fail(std::move(hashes[i]));
     std::error_code error;
-    proofs[files[i].string()] = {std::filesystem::file_size(run / files[i], error),
-                                 std::move(*hashes[i])};
+    proofs[files[i].string()] = {fs::file_size(run / files[i], error), std::move(*hashes[i])};
   }
   return proofs;
 }
 
-std::uint64_t written_bytes(const std::filesystem::path& file) {
+std::uint64_t written_bytes(const fs::path& file) {
   std::error_code error;
-  const std::uint64_t size = std::filesystem::file_size(file, error);
+  const std::uint64_t size = fs::file_size(file, error);
   if (error)
     return 0;
   if (!is_being_written(file))
@@ -207,7 +207,7 @@ std::uint64_t written_bytes(const std::filesystem::path& file) {
   return wire::native::written_bytes(header, size);
 }
 
-base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {
+base::Result<std::vector<Difference>> verify(const fs::path& run) {
   auto manifest = TRY(read_manifest(run));
   if (manifest.end_unix_ns == 0) {
     return base::fail(base::Code::kBadData,
@@ -218,7 +218,7 @@ base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {
   std::vector<Difference> differences;
   for (const auto& [path, proof] : manifest.files) {
     std::error_code error;
-    const auto size = std::filesystem::file_size(run / path, error);
+    const auto size = fs::file_size(run / path, error);
     if (error) {
       differences.push_back({path, "missing"});
     } else if (size != proof.bytes) {
@@ -231,16 +231,21 @@ base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {
     }
   }
   const auto files = files_of(run);
-  for (const auto& file : files ? *files : std::vector<std::filesystem::path>{}) {
+  if (!files)
+    return differences;
+  for (const fs::path& file : *files) {
     const std::string name = base::printable(file.string());
-    if (!manifest.files.contains(name) && !name.starts_with("report."))
-      differences.push_back(
-          {name, is_being_written(run / file) ? "still being written" : "not in the manifest"});
+    if (manifest.files.contains(name) || name.starts_with("report."))
+      continue;
+    if (is_being_written(run / file))
+      differences.push_back({name, "still being written"});
+    else
+      differences.push_back({name, "not in the manifest"});
   }
   return differences;
 }
 
-model::RunInfo run_info(const std::filesystem::path& run) {
+model::RunInfo run_info(const fs::path& run) {
   model::RunInfo info;
   info.id = run.filename().string();
   if (const auto manifest = read_manifest(run)) {

@@ -23,6 +23,8 @@ extern char** environ;
 namespace rangescope::runs {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::string_view kEnvSchema = "rangescope.env/1";
 constexpr std::string_view kEnvFile = "env.json";
 
@@ -40,8 +42,7 @@ constexpr std::array<std::string_view, 10> kNames = {"LANG",
 constexpr std::array<std::string_view, 9> kPrefixes = {
     "CUDA_", "NVIDIA_", "NCCL_", "CUBLAS_", "CUDNN_", "PYTORCH_", "TORCH_", "NVTX_", "RANGESCOPE_"};
 // What a program prints; nothing where it is not there, fails or takes longer than two seconds.
-std::optional<std::string> ask(std::vector<std::string> argv,
-                               const std::filesystem::path& cwd = {}) {
+std::optional<std::string> ask(std::vector<std::string> argv, const fs::path& cwd = {}) {
   if (!base::find_on_path(argv.front()))
     return std::nullopt;
   base::Command command = base::question(std::move(argv), std::chrono::seconds(2));
@@ -55,7 +56,7 @@ std::optional<std::string> ask(std::vector<std::string> argv,
   return ended->out;
 }
 
-std::string first_value(const std::filesystem::path& file, std::string_view key, char separator) {
+std::string first_value(const fs::path& file, std::string_view key, char separator) {
   const auto text = base::read_file(file);
   if (!text)
     return {};
@@ -96,7 +97,7 @@ bool harmless(std::string_view key) {
 
 // A repository's .git may have been written by another user, who packed the folder. Reading its
 // configuration starts nothing.
-bool status_is_safe(const std::filesystem::path& cwd) {
+bool status_is_safe(const fs::path& cwd) {
   const auto keys = ask({"git", "config", "--list", "--show-scope", "--name-only"}, cwd);
   if (!keys)
     return false;
@@ -112,7 +113,7 @@ bool status_is_safe(const std::filesystem::path& cwd) {
   return true;
 }
 
-void look_at_git(const std::filesystem::path& cwd, std::map<std::string, std::string>& facts) {
+void look_at_git(const fs::path& cwd, std::map<std::string, std::string>& facts) {
   const auto head = ask({"git", "rev-parse", "HEAD"}, cwd);
   if (!head)
     return;
@@ -152,11 +153,11 @@ void look_at_gpus(std::map<std::string, std::string>& facts) {
   }
   std::size_t index = 0;
   std::error_code error;
-  std::vector<std::filesystem::path> cards;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", error))
+  std::vector<fs::path> cards;
+  for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", error))
     cards.push_back(entry.path() / "information");
   std::sort(cards.begin(), cards.end());
-  for (const std::filesystem::path& card : cards) {
+  for (const fs::path& card : cards) {
     const std::string name = first_value(card, "Model", ':');
     if (!name.empty())
       facts["gpu." + std::to_string(index++)] = name;
@@ -176,29 +177,38 @@ void look_at_gpus(std::map<std::string, std::string>& facts) {
   }
 }
 
-/// "torch-2.11.0+cu130.dist-info" -> torch, 2.11.0+cu130, of every folder of packages below
-/// `prefix`.
-void look_at_packages(const std::filesystem::path& prefix,
-                      std::map<std::string, std::string>& facts) {
+struct Package {
+  std::string name, version;
+};
+
+/// torch and 2.11.0+cu130 of "torch-2.11.0+cu130.dist-info".
+std::optional<Package> package_of(const std::string& folder_name) {
+  auto version_end = folder_name.find(".egg-info");
+  if (constexpr std::string_view kInfo = ".dist-info"; folder_name.ends_with(kInfo))
+    version_end = folder_name.size() - kInfo.size();
+  const auto dash = folder_name.find('-');
+  if (dash == std::string::npos || version_end == std::string::npos || version_end < dash)
+    return std::nullopt;
+  return Package{folder_name.substr(0, dash), folder_name.substr(dash + 1, version_end - dash - 1)};
+}
+
+/// Of every folder of packages below `prefix`.
+void look_at_packages(const fs::path& prefix, std::map<std::string, std::string>& facts) {
   constexpr std::array<std::string_view, 7> kPackages = {
       "torch", "transformers", "triton", "numpy", "jax", "vllm", "tensorflow"};
   std::error_code error;
-  for (const auto& version : std::filesystem::directory_iterator(prefix / "lib", error)) {
+  for (const auto& version : fs::directory_iterator(prefix / "lib", error)) {
     if (!version.path().filename().string().starts_with("python3"))
       continue;
     for (const char* packages : {"site-packages", "dist-packages"}) {
-      for (const auto& entry :
-           std::filesystem::directory_iterator(version.path() / packages, error)) {
-        std::string name = entry.path().filename().string();
-        const auto dash = name.find('-');
-        const auto end = name.ends_with(".dist-info") ? name.size() - 10 : name.find(".egg-info");
-        if (dash == std::string::npos || end == std::string::npos || end < dash)
+      for (const auto& entry : fs::directory_iterator(version.path() / packages, error)) {
+        const auto package = package_of(entry.path().filename().string());
+        if (!package)
           continue;
-        if (std::find(kPackages.begin(), kPackages.end(), std::string_view(name).substr(0, dash)) ==
-            kPackages.end())
+        if (std::find(kPackages.begin(), kPackages.end(), package->name) == kPackages.end())
           continue;
         // The first one counts, as for Python: a virtual environment goes before the system.
-        facts.emplace("python." + name.substr(0, dash), name.substr(dash + 1, end - dash - 1));
+        facts.emplace("python." + package->name, package->version);
       }
     }
   }
@@ -208,7 +218,7 @@ void look_at_python(const std::vector<std::string>& program,
                     std::map<std::string, std::string>& facts) {
   if (program.empty())
     return;
-  std::filesystem::path path = program.front();
+  fs::path path = program.front();
   if (path.string().find('/') == std::string::npos)
     path = base::find_on_path(program.front()).value_or(path);
   const std::string name = path.filename().string();
@@ -219,7 +229,7 @@ void look_at_python(const std::vector<std::string>& program,
     return;
   std::error_code error;
   look_at_packages(path.parent_path().parent_path(), facts);
-  const auto real = std::filesystem::weakly_canonical(path, error).parent_path().parent_path();
+  const auto real = fs::weakly_canonical(path, error).parent_path().parent_path();
   look_at_packages(real, facts);
   if (real == "/usr")
     look_at_packages("/usr/local", facts);
@@ -228,9 +238,9 @@ void look_at_python(const std::vector<std::string>& program,
 constexpr std::uintmax_t kHashed = 64u << 20;
 constexpr std::size_t kMostFiles = 100'000;
 
-std::string changed(const std::filesystem::path& path) {
+std::string changed(const fs::path& path) {
   std::error_code error;
-  const auto time = std::filesystem::last_write_time(path, error);
+  const auto time = fs::last_write_time(path, error);
   if (error)
     return "unknown";
   const auto system = std::chrono::file_clock::to_sys(time);
@@ -238,12 +248,12 @@ std::string changed(const std::filesystem::path& path) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(system.time_since_epoch()).count());
 }
 
-base::Result<std::string> folder(const std::filesystem::path& path) {
+base::Result<std::string> folder(const fs::path& path) {
   std::vector<std::string> lines;
   std::uintmax_t bytes = 0;
   std::error_code error;
-  for (std::filesystem::recursive_directory_iterator
-           each(path, std::filesystem::directory_options::skip_permission_denied, error),
+  for (fs::recursive_directory_iterator
+           each(path, fs::directory_options::skip_permission_denied, error),
        end;
        !error && each != end;
        each.increment(error)) {
@@ -263,19 +273,40 @@ base::Result<std::string> folder(const std::filesystem::path& path) {
     return base::fail(
         base::Code::kNoInput, "the folder cannot be read: " + error.message(), path.string());
   std::sort(lines.begin(), lines.end());
-  const std::string at_least = lines.size() == kMostFiles ? "at least " : "";
-  return at_least + base::counted(lines.size(), "file") + ", " + std::to_string(bytes) +
-         " bytes, sha256 of the list " + base::sha256(base::join(lines, "\n"));
+  std::string count = base::counted(lines.size(), "file");
+  if (lines.size() == kMostFiles)
+    count = "at least " + count;
+  return count + ", " + std::to_string(bytes) + " bytes, sha256 of the list " +
+         base::sha256(base::join(lines, "\n"));
 }
 
-base::Result<std::string> file(const std::filesystem::path& path) {
+base::Result<std::string> file(const fs::path& path) {
   std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  const std::string bytes = error ? "no regular file" : std::to_string(size) + " bytes";
-  if (error || size > kHashed)
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error)
+    return "no regular file, changed " + changed(path);
+  const std::string bytes = std::to_string(size) + " bytes";
+  if (size > kHashed)
     return bytes + ", changed " + changed(path);
   auto hash = TRY(base::sha256_file(path));
   return bytes + ", sha256 " + hash;
+}
+
+/// Size and hash of a file or of all files in a folder; kNoInput where it cannot be read.
+base::Result<std::string> input_fact(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error) || ::access(path.c_str(), R_OK) != 0) {
+    std::string problem = "there is no such input";
+    if (error || fs::exists(path, error))
+      problem = "the input cannot be read";
+    return base::fail(base::Code::kNoInput,
+                      std::move(problem),
+                      path.string(),
+                      "Correct workload.inputs or workload.subset, or leave it out.");
+  }
+  if (fs::is_directory(path, error))
+    return folder(path);
+  return file(path);
 }
 
 }  // namespace
@@ -288,7 +319,7 @@ bool is_allowed_variable(std::string_view name) {
   });
 }
 
-Provenance look(const std::filesystem::path& cwd,
+Provenance look(const fs::path& cwd,
                 const std::vector<std::string>& program,
                 const std::vector<std::string>* environment) {
   Provenance seen;
@@ -326,8 +357,7 @@ Provenance look(const std::filesystem::path& cwd,
   return seen;
 }
 
-base::Result<void> write_provenance(const std::filesystem::path& run,
-                                    const Provenance& provenance) {
+base::Result<void> write_provenance(const fs::path& run, const Provenance& provenance) {
   OrderedJson facts = OrderedJson::object(), variables = OrderedJson::object();
   for (const auto& [name, value] : provenance.facts)
     facts[name] = base::printable(value);
@@ -338,7 +368,7 @@ base::Result<void> write_provenance(const std::filesystem::path& run,
       {{"schema", kEnvSchema}, {"facts", std::move(facts)}, {"variables", std::move(variables)}});
 }
 
-base::Result<Provenance> read_provenance(const std::filesystem::path& run) {
+base::Result<Provenance> read_provenance(const fs::path& run) {
   auto json = TRY(read_json(run / kEnvFile, kEnvSchema));
   try {
     return Provenance{json.value("facts", std::map<std::string, std::string>{}),
@@ -351,18 +381,10 @@ base::Result<Provenance> read_provenance(const std::filesystem::path& run) {
 }
 
 base::Result<std::map<std::string, std::string>> look_at_inputs(std::span<const std::string> paths,
-                                                                const std::filesystem::path& cwd) {
+                                                                const fs::path& cwd) {
   std::map<std::string, std::string> facts;
   for (const std::string& written : paths) {
-    const std::filesystem::path path = cwd / written;
-    std::error_code error;
-    if (!std::filesystem::exists(path, error) || ::access(path.c_str(), R_OK) != 0)
-      return base::fail(base::Code::kNoInput,
-                        error || std::filesystem::exists(path, error) ? "the input cannot be read"
-                                                                      : "there is no such input",
-                        path.string(),
-                        "Correct workload.inputs or workload.subset, or leave it out.");
-    auto fact = TRY(std::filesystem::is_directory(path, error) ? folder(path) : file(path));
+    auto fact = TRY(input_fact(cwd / written));
     facts["input." + written] = std::move(fact);
   }
   return facts;

@@ -31,7 +31,7 @@ std::vector<Candidate> prunable(const std::filesystem::path& root,
   const auto runs = list_runs(root);
   std::size_t old_enough_by_count = runs.size();
   if (retention.keep)
-    old_enough_by_count = runs.size() > *retention.keep ? runs.size() - *retention.keep : 0;
+    old_enough_by_count = std::max(runs.size(), *retention.keep) - *retention.keep;
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < old_enough_by_count; ++i) {
     const auto manifest = read_manifest(runs[i]);

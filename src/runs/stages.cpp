@@ -14,6 +14,8 @@
 namespace rangescope::runs {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::string_view kStagesSchema = "rangescope.stages/1";
 constexpr const char* kStagesFile = "stages.json";
 
@@ -67,7 +69,7 @@ std::string stage_outcome(std::string_view of_run) {
 }
 
 /// The one stage of a run that recorded natively, whose outcome its status has; none while it runs.
-std::optional<Stage> native_stage(const std::filesystem::path& run) {
+std::optional<Stage> native_stage(const fs::path& run) {
   const auto status = read_status(run);
   if (!status || status->state == RunState::kRunning)
     return std::nullopt;
@@ -101,16 +103,15 @@ constexpr auto kStageFields = [](auto& stage, auto field) {
 
 }  // namespace
 
-base::Result<void> write_stages(const std::filesystem::path& run,
-                                const std::vector<Stage>& stages) {
+base::Result<void> write_stages(const fs::path& run, const std::vector<Stage>& stages) {
   return write_list(run / kStagesFile, kStagesSchema, "stages", stages, kStageFields);
 }
 
-base::Result<std::vector<Stage>> read_stages(const std::filesystem::path& run) {
+base::Result<std::vector<Stage>> read_stages(const fs::path& run) {
   return read_list<Stage>(run / kStagesFile, kStagesSchema, "stages", kStageFields);
 }
 
-std::vector<StageCount> count_stages(const std::vector<std::filesystem::path>& runs) {
+std::vector<StageCount> count_stages(const std::vector<fs::path>& runs) {
   std::map<std::tuple<std::string, std::string, std::string>, Tally> tallies;
   for (const auto& run : runs) {
     auto stages = read_stages(run);

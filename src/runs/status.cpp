@@ -19,7 +19,9 @@ constexpr std::string_view kStatusFile = "status.json";
 // A process is (boot, pid, start time): the pid alone may have been given away again.
 std::string boot_id() {
   const auto text = base::read_file("/proc/sys/kernel/random/boot_id");
-  return text ? std::string(base::trim(*text)) : std::string();
+  if (!text)
+    return {};
+  return std::string(base::trim(*text));
 }
 
 // 0 when there is no such process.
@@ -38,6 +40,14 @@ OrderedJson as_json(const model::Finding& finding, const base::Redactor& redacto
           {"why", finding.why},
           {"hint", base::printable(redactor.text(finding.hint))},
           {"commands", std::move(commands)}};
+}
+
+/// Does the process that wrote the status still run?
+bool writer_is_alive(const nlohmann::json& status, std::int64_t pid) {
+  if (status.value("boot", "") != boot_id() || pid <= 0)
+    return false;
+  const std::uint64_t started = start_time(pid);
+  return started != 0 && started == status.value("started", std::uint64_t{0});
 }
 
 model::Finding finding_from(const OrderedJson& json) {
@@ -95,7 +105,9 @@ base::Result<void> write_done(const std::filesystem::path& run, const Status& st
   // fits into.
   json.erase("losses");
   json.erase("findings");
-  return overwrite_json(run / kStatusFile, json) ? base::Result<void>{} : written;
+  if (overwrite_json(run / kStatusFile, json))
+    return {};
+  return written;
 }
 
 base::Result<Status> read_status(const std::filesystem::path& run) {
@@ -105,12 +117,10 @@ base::Result<Status> read_status(const std::filesystem::path& run) {
     if (json.at("state").get<std::string>() == "running") {
       const auto pid = json.value("pid", std::int64_t{0});
       const auto held = is_held(run);
-      const bool alive = held ? *held
-                              : json.value("boot", "") == boot_id() && pid > 0 &&
-                                    start_time(pid) != 0 &&
-                                    start_time(pid) == json.value("started", std::uint64_t{0});
-      status.state = alive ? RunState::kRunning : RunState::kInterrupted;
-      if (!alive) {
+      const bool is_alive = held ? *held : writer_is_alive(json, pid);
+      status.state = RunState::kRunning;
+      if (!is_alive) {
+        status.state = RunState::kInterrupted;
         status.outcome = "interrupted";
         status.message =
             "rangescope was killed before it could finish the run; the capture is kept";

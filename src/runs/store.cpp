@@ -50,17 +50,30 @@ std::string dumped(const Json& json) {
 }
 
 Value or_null(const std::string& text) {
-  return text.empty() ? Value() : Value(text);
+  if (text.empty())
+    return {};
+  return text;
 }
 Value fact(const model::RunInfo& run, const char* key) {
   const auto found = run.environment.find(key);
-  return found == run.environment.end() ? Value() : or_null(found->second);
+  if (found == run.environment.end())
+    return {};
+  return or_null(found->second);
+}
+/// As "to_timestamp" takes it; null where it is unknown.
+Value seconds_of(std::int64_t unix_ns) {
+  if (unix_ns <= 0)
+    return {};
+  return std::to_string(static_cast<double>(unix_ns) / 1e9);
+}
+std::string boolean(bool value) {
+  return value ? "true" : "false";
 }
 std::string or_empty(const Value& value) {
   return value.value_or(std::string());
 }
 std::int64_t integer(const Value& value) {
-  return value ? base::to_int(*value).value_or(0) : 0;
+  return base::to_int(or_empty(value)).value_or(0);
 }
 
 /// Names of a path in JSON; one that is no text is "".
@@ -68,8 +81,11 @@ std::vector<std::string> names_in(const std::string& path) {
   const Json json = Json::parse(path, nullptr, false);
   std::vector<std::string> names;
   if (json.is_array())
-    for (const Json& name : json)
-      names.push_back(name.is_string() ? name.get<std::string>() : std::string());
+    for (const Json& name : json) {
+      std::string& text = names.emplace_back();
+      if (name.is_string())
+        text = name.get<std::string>();
+    }
   return names;
 }
 
@@ -85,10 +101,11 @@ std::string key_of(const std::vector<model::Digest>& runs) {
 StoreAddress split_address(const std::string& written) {
   // Behind an '@' that comes later the '#' is no separator but part of a name that has none: it is
   // refused whole.
-  const auto hash = written.find('@', written.find('#')) == std::string::npos ? written.find('#')
-                                                                              : std::string::npos;
-  return {written.substr(0, hash),
-          hash == std::string::npos ? std::string() : written.substr(hash + 1)};
+  const auto hash = written.find('#');
+  const bool is_part_of_name = written.find('@', hash) != std::string::npos;
+  if (hash == std::string::npos || is_part_of_name)
+    return {written, {}};
+  return {written.substr(0, hash), written.substr(hash + 1)};
 }
 
 base::Result<Store> Store::open(const std::string& url) {
@@ -129,11 +146,13 @@ base::Result<void> Store::need_schema() const {
   const auto present = TRY(version());
   if (present == newest())
     return {};
-  return base::fail(
-      base::Code::kNoInput,
-      present == 0 ? "the database holds no runs" : "its schema is of an older rangescope",
-      name(),
-      "Push a run: rangescope runs push " + base::shell_quote(name()) + " RUN");
+  std::string problem = "its schema is of an older rangescope";
+  if (present == 0)
+    problem = "the database holds no runs";
+  return base::fail(base::Code::kNoInput,
+                    std::move(problem),
+                    name(),
+                    "Push a run: rangescope runs push " + base::shell_quote(name()) + " RUN");
 }
 
 base::Result<void> Store::migrate() const {
@@ -163,21 +182,18 @@ base::Result<void> Store::insert(const std::string& name,
   const std::string command = base::shell_quote(base::redact_arguments(first.command));
   // The row of a push that is there already is locked until the end: two pushes of one run come one
   // after the other.
-  auto pushed =
-      TRY(database_.row(sql("push"),
-                        {key_of(runs),
-                         base::printable(name),
-                         machine_kind(runs.front()),
-                         or_null(base::printable(first.host)),
-                         fact(first, "git.commit"),
-                         fact(first, "git.dirty"),
-                         first.start_unix_ns > 0
-                             ? Value(std::to_string(static_cast<double>(first.start_unix_ns) / 1e9))
-                             : Value(),
-                         or_null(first.tool),
-                         or_null(base::printable(command)),
-                         dumped(first.environment)},
-                        1));
+  auto pushed = TRY(database_.row(sql("push"),
+                                  {key_of(runs),
+                                   base::printable(name),
+                                   machine_kind(runs.front()),
+                                   or_null(base::printable(first.host)),
+                                   fact(first, "git.commit"),
+                                   fact(first, "git.dirty"),
+                                   seconds_of(first.start_unix_ns),
+                                   or_null(first.tool),
+                                   or_null(base::printable(command)),
+                                   dumped(first.environment)},
+                                  1));
   const std::string push = or_empty(pushed.front());
   TRY(database_.query("delete from rangescope.runs where push = $1", {push}));
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -194,7 +210,7 @@ base::Result<void> Store::insert(const std::string& name,
                                           {"devices", json["devices"]},
                                           {"partial_gpu", json["partial_gpu"]},
                                           {"losses", json["losses"]}}),
-                                  runs[i].judged ? "true" : "false"},
+                                  boolean(runs[i].judged)},
                                  1));
     const std::string id = or_empty(run.front());
     for (const std::string part : {"regions", "kernels", "verdict"})
@@ -238,24 +254,31 @@ base::Result<std::vector<Stored>> Store::list(std::size_t limit) const {
 base::Result<model::Side> Store::load(const std::string& push,
                                       const std::vector<model::Digest>* like) const {
   return read<model::Side>([&]() -> base::Result<model::Side> {
-    const Value machine = like != nullptr ? Value(machine_kind(like->front())) : Value();
-    const auto find = [&](const Value& on) {
-      return database_.query(
-          sql("find"), {push, on, like != nullptr ? Value(key_of(*like)) : Value()}, 2);
+    Value machine, key;
+    if (like != nullptr) {
+      machine = machine_kind(like->front());
+      key = key_of(*like);
+    }
+    const auto find_on = [&](const Value& wanted_machine) {
+      return database_.query(sql("find"), {push, wanted_machine, key}, 2);
     };
-    const auto found = TRY(find(machine));
-    if (found.empty()) {
-      const auto elsewhere = machine ? find(std::nullopt) : found;
-      if (elsewhere && !elsewhere->empty())
+    const auto found = TRY(find_on(machine));
+    if (found.empty() && machine) {
+      const auto on_others = find_on(std::nullopt);
+      if (on_others && !on_others->empty())
         return base::fail(base::Code::kNotComparable,
                           "it holds no such run of a machine like this one (" + *machine + ")",
                           name(),
                           "Push one that was made here: rangescope runs push " +
                               base::shell_quote(name()) + " RUN");
+    }
+    if (found.empty()) {
+      std::string problem = "it holds no other run";
+      if (!push.empty())
+        problem = "it holds no run or commit '" + base::printable(push) + "'";
       return base::fail(
           base::Code::kNoInput,
-          push.empty() ? "it holds no other run"
-                       : "it holds no run or commit '" + base::printable(push) + "'",
+          std::move(problem),
           name(),
           "See what there is: rangescope runs list --from " + base::shell_quote(name()));
     }
@@ -282,7 +305,10 @@ base::Result<Store::Place> Store::find_place(const std::string& region) const {
   for (const auto& row : paths) {
     const std::string domain = or_empty(row[0]), path = or_empty(row[1]);
     Place place{model::path_text(domain, names_in(path)), domain, path};
-    (place.text == region ? exact : ending).push_back(std::move(place));
+    if (place.text == region)
+      exact.push_back(std::move(place));
+    else
+      ending.push_back(std::move(place));
   }
   if (exact.empty() && parts.size() > 1)
     ending.clear();
@@ -325,11 +351,11 @@ base::Result<History> Store::history(const std::string& region, const std::strin
     const model::Measure* measure = model::find_measure(tag);
     const bool per_occurrence = measure != nullptr && model::adds_up(*measure);
     const auto rows = TRY(database_.query(
-        sql("history"), {place.domain, place.path, tag, per_occurrence ? "true" : "false"}, 7));
+        sql("history"), {place.domain, place.path, tag, boolean(per_occurrence)}, 7));
     History out{place.text, {}};
     std::string push;
     for (const auto& row : rows) {
-      const auto value = row[6] ? base::to_double(*row[6]) : std::nullopt;
+      const auto value = base::to_double(or_empty(row[6]));
       if (!value)
         continue;
       if (out.points.empty() || row[0] != push)

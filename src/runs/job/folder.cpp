@@ -29,17 +29,13 @@ constexpr std::uint32_t kMostWorld = 1 << 20;  // a damaged job.json may say any
 
 std::string host_name() {
   char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
-runs::OrderedJson or_null(const std::optional<std::uint32_t>& value) {
-  return value ? runs::OrderedJson(*value) : runs::OrderedJson(nullptr);
+  if (::gethostname(name, sizeof name - 1) != 0)
+    return {};
+  return name;
 }
 
 tl::unexpected<base::Error> cannot(const char* what, const fs::path& path) {
-  const base::Code code =
-      errno == EACCES || errno == EROFS ? base::Code::kPermission : base::Code::kIo;
-  return base::fail(code,
+  return base::fail(code_of_unwritable(errno),
                     std::string(what) + ": " + std::strerror(errno),
                     path.string(),
                     "Name a folder that every rank can write with --runs");
@@ -57,7 +53,9 @@ base::Result<void> say_job(const fs::path& folder,
                          {"launcher", place.launcher},
                          {"key", base::printable(place.key)},
                          {"world_size", place.world}};
-  json["profiled"] = profiled.empty() ? runs::OrderedJson(nullptr) : runs::OrderedJson(profiled);
+  json["profiled"] = nullptr;
+  if (!profiled.empty())
+    json["profiled"] = profiled;
   json["started_unix_ns"] = unix_now_ns();
   const fs::path mine =
       folder / fmt::format(".job-{}-{}.json", base::sanitize_component(host_name()), ::getpid());
@@ -74,6 +72,12 @@ base::Result<void> say_job(const fs::path& folder,
   return {};
 }
 
+std::string rank_folder(const std::optional<std::uint32_t>& rank) {
+  if (rank)
+    return fmt::format("rank-{}", *rank);
+  return fmt::format("rank-unknown-{}-{}", host_name(), ::getpid());
+}
+
 std::optional<std::uint32_t> number(const nlohmann::json& json, const char* name) {
   const auto value = json.find(name);
   if (value == json.end() || !value->is_number_unsigned())
@@ -81,6 +85,85 @@ std::optional<std::uint32_t> number(const nlohmann::json& json, const char* name
   if (value->get<std::uint64_t>() >= 0xffffffffu)
     return std::nullopt;
   return value->get<std::uint32_t>();
+}
+
+using FoundJob = base::Result<std::optional<Job>>;
+
+FoundJob read_found(const fs::path& folder) {
+  auto job = TRY(read_job(folder));
+  return std::optional(std::move(job));
+}
+
+/// The folder of a job, or one that holds a single job and no runs.
+FoundJob job_in_folder(const fs::path& folder) {
+  if (is_job(folder))
+    return read_found(folder);
+  if (runs::is_run_dir(folder))
+    return std::nullopt;
+  const auto jobs = list_jobs(folder);
+  if (jobs.size() == 1 && runs::list_runs(folder).empty())
+    return read_found(jobs.front());
+  return std::nullopt;
+}
+
+/// Nothing where a run started later.
+FoundJob latest_job(const std::vector<fs::path>& jobs, const std::vector<fs::path>& runs) {
+  auto job = TRY(read_job(jobs.back()));
+  if (runs.empty())
+    return std::optional(std::move(job));
+  const auto manifest = runs::read_manifest(runs.back());
+  if (manifest && manifest->start_unix_ns > job.start_unix_ns)
+    return std::nullopt;
+  return std::optional(std::move(job));
+}
+
+std::size_t expected_members(const Job& job) {
+  if (job.profiled.empty())
+    return job.world;
+  const auto is_of_job = [&](std::uint32_t rank) { return rank < job.world; };
+  return static_cast<std::size_t>(std::ranges::count_if(job.profiled, is_of_job));
+}
+
+bool is_running(const Member& member) {
+  const auto status = runs::read_status(member.run);
+  if (status && status->state != runs::RunState::kRunning)
+    return false;
+  return runs::is_held(member.run).value_or(true);
+}
+
+/// How the member's program ended before it was done; nothing where it did not.
+std::optional<std::string> early_end(const base::Result<runs::Status>& status) {
+  if (!status)
+    return "its rangescope could not write a status in time";
+  if (status->state == runs::RunState::kInterrupted)
+    return "killed together with rangescope";
+  if (status->outcome == "timed_out")
+    return "time limit";
+  if (status->outcome == "program_failed" || status->outcome == "interrupted")
+    return status->program;
+  return std::nullopt;
+}
+
+std::string member_name(const Member& member) {
+  if (member.rank)
+    return fmt::format("rank {}", *member.rank);
+  return member.run.filename().string();
+}
+
+/// Ranks that were to be profiled and have no run.
+std::vector<std::uint32_t> missing_ranks(const Job& job) {
+  std::vector<bool> has_run(std::min(job.world, kMostWorld), false);
+  for (const Member& member : job.members)
+    if (member.rank && *member.rank < has_run.size())
+      has_run[*member.rank] = true;
+  std::vector<std::uint32_t> missing;
+  for (std::uint32_t rank = 0; rank < has_run.size(); ++rank) {
+    const bool is_wanted =
+        job.profiled.empty() || std::ranges::find(job.profiled, rank) != job.profiled.end();
+    if (is_wanted && !has_run[rank])
+      missing.push_back(rank);
+  }
+  return missing;
 }
 
 }  // namespace
@@ -92,8 +175,9 @@ base::Result<fs::path> make_run_dir(const fs::path& root,
   fs::create_directories(root, error);
   const std::string name = base::sanitize_component(place.name);
   for (int start = 1; start <= kMostStarts; ++start) {
-    const fs::path folder =
-        fs::absolute(root, error) / (start == 1 ? name : fmt::format("{}.{}", name, start));
+    fs::path folder = fs::absolute(root, error) / name;
+    if (start > 1)
+      folder += fmt::format(".{}", start);
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
       return cannot("cannot make the job's folder", folder);
     const auto held = base::HeldFolder::take(folder);
@@ -107,9 +191,7 @@ base::Result<fs::path> make_run_dir(const fs::path& root,
     const auto json = TRY(runs::read_json(base::in_place(folder / "job.json"), kJobSchema));
     if (text_in(json, "key") != base::printable(place.key))
       continue;  // another start
-    const fs::path run =
-        folder / (place.rank ? fmt::format("rank-{}", *place.rank)
-                             : fmt::format("rank-unknown-{}-{}", host_name(), ::getpid()));
+    const fs::path run = folder / rank_folder(place.rank);
     if (::mkdir(base::in_place(run).c_str(), 0700) != 0) {
       if (errno == EEXIST)
         continue;
@@ -117,8 +199,8 @@ base::Result<fs::path> make_run_dir(const fs::path& root,
     }
     const runs::OrderedJson rank{{"schema", kRankSchema},
                                  {"job", folder.filename().string()},
-                                 {"rank", or_null(place.rank)},
-                                 {"local_rank", or_null(place.local_rank)},
+                                 {"rank", json_or_null(place.rank)},
+                                 {"local_rank", json_or_null(place.local_rank)},
                                  {"world_size", place.world},
                                  {"host", base::printable(host_name())}};
     TRY(runs::write_json(run / "rank.json", rank));
@@ -130,7 +212,9 @@ base::Result<fs::path> make_run_dir(const fs::path& root,
 fs::path job_of(const fs::path& run) {
   std::error_code error;
   const fs::path folder = fs::absolute(run, error).lexically_normal().parent_path();
-  return fs::exists(run / "rank.json", error) && is_job(folder) ? folder : fs::path();
+  if (!fs::exists(run / "rank.json", error) || !is_job(folder))
+    return {};
+  return folder;
 }
 
 std::optional<Member> member_of(const fs::path& run) {
@@ -181,47 +265,32 @@ base::Result<Job> read_job(const fs::path& folder) {
 }
 
 std::vector<fs::path> list_jobs(const fs::path& root) {
-  return folders_by_start(root, [](const fs::path& folder) {
+  using Start = std::optional<std::int64_t>;
+  return folders_by_start(root, [](const fs::path& folder) -> Start {
     const auto json = runs::read_json(folder / "job.json", kJobSchema);
-    return json ? std::optional(json->value("started_unix_ns", std::int64_t{0})) : std::nullopt;
+    if (!json)
+      return std::nullopt;
+    return json->value("started_unix_ns", std::int64_t{0});
   });
 }
 
-base::Result<std::optional<Job>> find_job(const fs::path& root, const std::string& said) {
+FoundJob find_job(const fs::path& root, const std::string& said) {
   std::error_code error;
-  const auto read = [](const fs::path& folder) -> base::Result<std::optional<Job>> {
-    auto job = TRY(read_job(folder));
-    return std::optional(std::move(job));
-  };
-  if (fs::is_directory(said, error)) {
-    if (is_job(said))
-      return read(said);
-    if (runs::is_run_dir(said))
-      return std::nullopt;
-    if (const auto inside = list_jobs(said); inside.size() == 1 && runs::list_runs(said).empty())
-      return read(inside[0]);
-    return std::nullopt;
-  }
+  if (fs::is_directory(said, error))
+    return job_in_folder(said);
   if (fs::exists(said, error))
     return std::nullopt;
   const auto jobs = list_jobs(root);
   if (jobs.empty())
     return std::nullopt;
   const auto runs = runs::list_runs(root);
-  if (said == "latest") {
-    auto job = TRY(read_job(jobs.back()));
-    if (!runs.empty()) {
-      const auto manifest = runs::read_manifest(runs.back());
-      if (manifest && manifest->start_unix_ns > job.start_unix_ns)
-        return std::nullopt;
-    }
-    return std::optional(std::move(job));
-  }
+  if (said == "latest")
+    return latest_job(jobs, runs);
   std::vector<fs::path> matching;
   for (const fs::path& job : jobs) {
     const std::string name = job.filename().string();
     if (name == said)
-      return read(job);
+      return read_found(job);
     if (!said.empty() && name.starts_with(said))
       matching.push_back(job);
   }
@@ -234,7 +303,9 @@ base::Result<std::optional<Job>> find_job(const fs::path& root, const std::strin
         fmt::format("'{}' is the start of {} job names", base::printable(said), matching.size()),
         root.string(),
         "Give more of the name: " + matching[0].filename().string());
-  return matching.empty() ? base::Result<std::optional<Job>>(std::nullopt) : read(matching.front());
+  if (matching.empty())
+    return std::nullopt;
+  return read_found(matching.front());
 }
 
 bool reports_together(const fs::path& run) {
@@ -246,16 +317,10 @@ std::optional<Job> claim_report(const fs::path& run) {
   auto job = read_job(job_of(run));
   if (!job)
     return std::nullopt;
-  std::size_t expected = job->profiled.empty() ? job->world : 0;
-  for (const std::uint32_t rank : job->profiled)
-    expected += rank < job->world ? 1 : 0;
-  const auto runs_still = [&](const Member& member) {
-    const auto status = runs::read_status(member.run);
-    return (!status || status->state == runs::RunState::kRunning) &&
-           runs::is_held(member.run).value_or(true);
-  };
-  if (expected == 0 || job->members.size() < expected ||
-      std::any_of(job->members.begin(), job->members.end(), runs_still))
+  const std::size_t expected = expected_members(*job);
+  if (expected == 0 || job->members.size() < expected)
+    return std::nullopt;
+  if (std::ranges::any_of(job->members, is_running))
     return std::nullopt;
   // Each rank looks after it has written that it is done, so that the last one sees all; of two
   // that do, one makes it.
@@ -270,61 +335,47 @@ std::optional<Job> claim_report(const fs::path& run) {
 std::string ranks_text(std::vector<std::uint32_t> ranks, std::size_t limit) {
   std::sort(ranks.begin(), ranks.end());
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
+  for (std::size_t first = 0; first < ranks.size();) {
+    std::size_t last = first;
     while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1)
       ++last;
     if (parts.size() == limit)
-      return base::join(parts, ", ") + fmt::format(" and {} more", ranks.size() - i);
-    parts.push_back(last == i ? std::to_string(ranks[i])
-                              : fmt::format("{}-{}", ranks[i], ranks[last]));
-    i = last + 1;
+      return base::join(parts, ", ") + fmt::format(" and {} more", ranks.size() - first);
+    std::string& part = parts.emplace_back(std::to_string(ranks[first]));
+    if (last > first)
+      part += fmt::format("-{}", ranks[last]);
+    first = last + 1;
   }
   return base::join(parts, ", ");
 }
 
 std::vector<model::Loss> losses_of(const Job& job) {
-  std::vector<std::uint32_t> missing, running;
-  std::vector<std::string> died;
-  std::vector<char> seen(std::min(job.world, kMostWorld), 0);
+  std::vector<std::uint32_t> running;
+  std::vector<std::string> ended_early;
   for (const Member& member : job.members) {
-    const std::string name =
-        member.rank ? fmt::format("rank {}", *member.rank) : member.run.filename().string();
-    if (member.rank && *member.rank < seen.size())
-      seen[*member.rank] = 1;
     const auto status = runs::read_status(member.run);
-    if (!status) {
-      died.push_back(name + " (its rangescope could not write a status in time)");
-    } else if (status->state == runs::RunState::kRunning) {
+    if (status && status->state == runs::RunState::kRunning) {
       running.push_back(member.rank.value_or(0));
-    } else if (status->state == runs::RunState::kInterrupted) {
-      died.push_back(name + " (killed together with rangescope)");
-    } else if (status->outcome == "program_failed" || status->outcome == "timed_out" ||
-               status->outcome == "interrupted") {
-      died.push_back(fmt::format(
-          "{} ({})", name, status->outcome == "timed_out" ? "time limit" : status->program));
+      continue;
     }
-  }
-  for (std::uint32_t rank = 0; rank < seen.size(); ++rank) {
-    const bool wanted =
-        job.profiled.empty() ||
-        std::find(job.profiled.begin(), job.profiled.end(), rank) != job.profiled.end();
-    if (seen[rank] == 0 && wanted)
-      missing.push_back(rank);
+    if (const auto end = early_end(status))
+      ended_early.push_back(fmt::format("{} ({})", member_name(member), *end));
   }
   std::vector<model::Loss> losses;
-  if (!missing.empty())
+  const std::vector<std::uint32_t> missing = missing_ranks(job);
+  if (!missing.empty()) {
+    const std::string_view noun = missing.size() > 1 ? "ranks" : "rank";
+    const std::string names = ranks_text(missing, kMostNamed);
     losses.push_back({"ranks_missing",
                       missing.size(),
-                      fmt::format("no run of {} {} of {}",
-                                  missing.size() > 1 ? "ranks" : "rank",
-                                  ranks_text(missing, kMostNamed),
-                                  job.world)});
-  if (!died.empty()) {
-    const std::size_t count = died.size();
-    if (count > kMostNamed)
-      died.resize(kMostNamed), died.push_back(fmt::format("{} more", count - kMostNamed));
-    losses.push_back({"ranks_ended", count, base::join(died, ", ")});
+                      fmt::format("no run of {} {} of {}", noun, names, job.world)});
+  }
+  if (const std::size_t count = ended_early.size(); count > 0) {
+    if (count > kMostNamed) {
+      ended_early.resize(kMostNamed);
+      ended_early.push_back(fmt::format("{} more", count - kMostNamed));
+    }
+    losses.push_back({"ranks_ended", count, base::join(ended_early, ", ")});
   }
   if (!running.empty())
     losses.push_back({"ranks_running",

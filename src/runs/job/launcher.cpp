@@ -23,7 +23,10 @@ std::optional<std::uint32_t> first_of(const char* const (&names)[n], const Varia
 // apart: /tmp/torchelastic_k6q1w8c1/none_8xq5s1dk/attempt_0/1/error.json
 void torchrun(const Variable& variable, const std::string& id, Place& place) {
   place.launcher = "torchrun";
-  place.name = "torchrun-" + (id == "none" ? variable("MASTER_PORT") : id);
+  std::string name = id;
+  if (id == "none")
+    name = variable("MASTER_PORT");
+  place.name = "torchrun-" + name;
   place.key = id + " " + variable("MASTER_ADDR") + ":" + variable("MASTER_PORT") + " restart " +
               variable("TORCHELASTIC_RESTART_COUNT");
   if (const std::string size = variable("WORLD_SIZE");
