@@ -24,8 +24,7 @@ constexpr std::array<std::string_view, 6> kDataFolders{
 };
 
 bool can_be_group(const std::string& folder) {
-  const bool is_data =
-      std::find(kDataFolders.begin(), kDataFolders.end(), folder) != kDataFolders.end();
+  const bool is_data = std::ranges::find(kDataFolders, folder) != kDataFolders.end();
   const bool has_a_name_of_the_root = find_key(folder) != nullptr || is_section(folder);
   return !is_data && !has_a_name_of_the_root && folder.find('.') == std::string::npos;
 }
@@ -112,7 +111,9 @@ class Composer {
     const std::string lower_path = base::lower(path);
     const Key* key = find_key(lower_path);
     const bool inside_map = key != nullptr && key->type == KeyType::kMap && lower_path != key->path;
-    return inside_map ? std::string(key->path) + path.substr(key->path.size()) : lower_path;
+    if (!inside_map)
+      return lower_path;
+    return std::string(key->path) + path.substr(key->path.size());
   }
 
   // ---- groups
@@ -145,7 +146,9 @@ class Composer {
     if (!option.is_scalar())
       return refused("group '" + group + "' takes the name of an option", option.origin);
     Choice& choice = choice_of(group);
-    choice.option = option.is_null() ? "" : option.text;
+    choice.option.clear();
+    if (!option.is_null())
+      choice.option = option.text;
     choice.origin = option.origin;
     return {};
   }
@@ -175,7 +178,7 @@ class Composer {
   base::Result<Layer> read_option(const Choice& choice) {
     const fs::path file = fs::path(choice.group) / (choice.option + ".yaml");
     const std::vector<std::string>& options = groups_.at(choice.group);
-    if (std::find(options.begin(), options.end(), choice.option) == options.end()) {
+    if (std::ranges::find(options, choice.option) == options.end()) {
       std::string hint = base::did_you_mean(choice.option, options);
       if (hint.empty())
         hint = "Options of " + choice.group + ": " + base::join(options, ", ") + ".";
@@ -279,9 +282,8 @@ class Composer {
   }
 
   base::Result<void> remove(const Override& given) {
-    const auto dot = given.key.rfind('.');
-    const std::string parent = dot == std::string::npos ? "" : given.key.substr(0, dot);
-    const std::string name = given.key.substr(dot + 1);
+    const std::string parent(parent_of(given.key));
+    const std::string name(last_name(given.key));
     auto* holder = const_cast<Value*>(at_path(config_.root, parent));
     if (holder == nullptr || holder->find(name) == nullptr) {
       if (find_key(given.key) == nullptr && !is_section(given.key))

@@ -118,20 +118,20 @@ void add_experts(const DecoderFields& fields, Decoder& out, double inner, double
   const double first = fields.number({"first_k_dense_replace"}).value_or(0);
   const double step =
       std::max(1.0, fields.number({"decoder_sparse_step", "moe_layer_freq"}).value_or(1));
+  const int first_number = fields.find("decoder_sparse_step") ? 1 : 0;
   const Value* only = fields.find("mlp_only_layers");
   for (double layer = 0; layer < out.layers; ++layer) {
-    const bool named = only && std::any_of(only->items.begin(),
-                                           only->items.end(),
-                                           [&](const Value& item) { return item.number == layer; });
+    const bool named = only && std::ranges::any_of(only->items, [&](const Value& item) {
+                         return item.number == layer;
+                       });
     // Qwen counts layers from 1, DeepSeek from 0; with a step of 1 they agree.
-    const double counted = fields.find("decoder_sparse_step") ? layer + 1 : layer;
+    const double counted = layer + first_number;
     if (layer >= first && !named && std::fmod(counted, step) == 0)
       ++out.moe_layers;
   }
-  const double shared = fields.number({"n_shared_experts"}).value_or(0) * size +
-                        fields.number({"shared_expert_intermediate_size"}).value_or(0);
-  const double gate =
-      fields.number({"shared_expert_intermediate_size"}).value_or(0) > 0 ? out.hidden : 0;
+  const double shared_size = fields.number({"shared_expert_intermediate_size"}).value_or(0);
+  const double shared = fields.number({"n_shared_experts"}).value_or(0) * size + shared_size;
+  const double gate = shared_size > 0 ? out.hidden : 0;
   out.dense = (out.layers - out.moe_layers) * matrices * out.hidden * inner +
               out.moe_layers * (out.hidden * out.experts + matrices * out.hidden * shared + gate);
 }
@@ -145,21 +145,23 @@ void add_window(const DecoderFields& fields, const std::string& type, Decoder& o
   }
   const Value* types = fields.find("layer_types");
   if (types && types->is_list())
-    out.windowed = static_cast<double>(
-        std::count_if(types->items.begin(), types->items.end(), [](const Value& one) {
-          return one.text == "sliding_attention";
-        }));
+    out.windowed = static_cast<double>(std::ranges::count_if(
+        types->items, [](const Value& one) { return one.text == "sliding_attention"; }));
   else if (const auto pattern = fields.number({"sliding_window_pattern"}); pattern && *pattern > 0)
     out.windowed = out.layers - std::floor(out.layers / *pattern);
+  else if (type == "gemma2")
+    out.windowed = std::ceil(out.layers / 2);
   else
-    out.windowed = type == "gemma2" ? std::ceil(out.layers / 2) : out.layers;
+    out.windowed = out.layers;
   if (out.windowed == 0)
     out.window = 0;
 }
 
 std::string number_text(double value) {
-  return value == std::floor(value) && std::fabs(value) < 1e15 ? fmt::format("{:.0f}", value)
-                                                               : fmt::format("{:.17g}", value);
+  const bool is_whole = value == std::floor(value) && std::fabs(value) < 1e15;
+  if (is_whole)
+    return fmt::format("{:.0f}", value);
+  return fmt::format("{:.17g}", value);
 }
 
 /// Weights of the layers that T tokens meet once each, and per token.
@@ -209,14 +211,13 @@ std::string other_parts(const Value& document) {
       {"audio_config", "audio encoder"},
       {"speech_config", "speech encoder"},
   };
-  std::string parts;
+  std::vector<std::string> parts;
   for (const auto& [key, part] : kParts) {
-    if (const Value* value = document.find(key); value == nullptr || !value->is_map())
-      continue;
-    parts += parts.empty() ? "its " : " and its ";
-    parts += part;
+    const Value* value = document.find(key);
+    if (value != nullptr && value->is_map())
+      parts.push_back("its " + std::string(part));
   }
-  return parts;
+  return base::join(parts, " and ");
 }
 
 /// Reads hidden size, layers and vocabulary into `out`; returns the number of attention heads.
@@ -269,8 +270,9 @@ void add_attention(const DecoderFields& fields, double heads, Decoder& out) {
   const double size = fields.number({"head_dim"}).value_or(out.hidden / heads);
   const Value* multi_query = fields.find("multi_query");
   const bool shares_one = multi_query != nullptr && multi_query->boolean;
+  const double default_heads = shares_one ? 1 : heads;
   const double key_value_heads =
-      fields.number({"num_key_value_heads", "num_kv_heads"}).value_or(shares_one ? 1 : heads);
+      fields.number({"num_key_value_heads", "num_kv_heads"}).value_or(default_heads);
   out.attention = 2 * out.hidden * heads * size + 2 * out.hidden * key_value_heads * size;
   out.scores = out.values = heads * size;
   out.cache = 2 * key_value_heads * size;
@@ -293,10 +295,11 @@ Result<Decoder> read_decoder(const std::filesystem::path& file) {
   Decoder out;
   const double heads = TRY(read_sizes(fields, file.string(), out));
   add_attention(fields, heads, out);
-  const bool is_gated = std::find(kUngated.begin(), kUngated.end(), type) == kUngated.end();
+  const bool is_gated = std::ranges::find(kUngated, type) == kUngated.end();
+  const int matrices = is_gated ? 3 : 2;
   const double inner = fields.number({"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"})
                            .value_or(4 * out.hidden);
-  add_experts(fields, out, inner, is_gated ? 3 : 2);
+  add_experts(fields, out, inner, matrices);
   add_window(fields, type, out);
   out.left_out = other_parts(document);
   out.cache_bytes = bytes_of_type(fields.text({"torch_dtype", "dtype"}));
@@ -430,7 +433,9 @@ Result<Auto> parse_auto(const std::string& written) {
 }
 
 void add_rules(const Decoder& decoder, const Auto& given, UsefulRules& out) {
-  const std::string prompt = given.prompt.empty() ? "payload" : given.prompt;
+  std::string prompt = "payload";
+  if (!given.prompt.empty())
+    prompt = given.prompt;
   // A causal prefill: token i attends to i positions.
   const Pass prefill{prompt, "(" + prompt + " + 1)/2", given.batch, "1"};
   const Pass prefill_bytes{prompt, "0", given.batch, "1"};
@@ -440,7 +445,9 @@ void add_rules(const Decoder& decoder, const Auto& given, UsefulRules& out) {
   const Pass decode{"1", context, given.batch, "1"};
   // An occurrence of several tokens is as many passes.
   const auto repeated = [&](const std::string& formula) {
-    return given.tokens == "1" ? formula : given.tokens + "*(" + formula + ")";
+    if (given.tokens == "1")
+      return formula;
+    return given.tokens + "*(" + formula + ")";
   };
   out.flops.push_back(given.prefill + "=" + flop_formula(decoder, prefill));
   out.flops.push_back(given.decode + "=" + repeated(flop_formula(decoder, decode)));

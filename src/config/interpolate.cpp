@@ -10,11 +10,6 @@
 namespace rangescope::config {
 namespace {
 
-std::string parent_of(std::string_view path) {
-  const auto dot = path.rfind('.');
-  return dot == std::string_view::npos ? std::string{} : std::string(path.substr(0, dot));
-}
-
 // Far more than anybody writes, far less than the stack and the memory hold.
 constexpr int kDeepest = 200;
 constexpr std::size_t kMostCopied = std::size_t{16} << 20;  // bytes of text, and 64 for each value
@@ -61,7 +56,9 @@ class Resolver {
 
  private:
   static std::string join(const std::string& path, const std::string& name) {
-    return path.empty() ? name : path + "." + name;
+    if (path.empty())
+      return name;
+    return path + "." + name;
   }
 
   Value* find(const std::string& path) { return const_cast<Value*>(at_path(root_, path)); }
@@ -104,8 +101,12 @@ class Resolver {
                        value.origin,
                        "Refer to one of its values.");
       secret = secret || piece->secret;
-      out += piece->is_null() ? "null" : piece->text;
-      if (copied_ += piece->text.size(); copied_ > kMostCopied)
+      if (piece->is_null())
+        out += "null";
+      else
+        out += piece->text;
+      copied_ += piece->text.size();
+      if (copied_ > kMostCopied)
         return too_much("makes more than 16 MiB", value);
       position = end + 1;
     }
@@ -129,8 +130,10 @@ class Resolver {
     if (target.starts_with('.')) {  // one dot is the map that holds this value
       std::string map = path;
       std::size_t dots = 0;
-      while (dots < target.size() && target[dots] == '.')
-        ++dots, map = parent_of(map);
+      while (dots < target.size() && target[dots] == '.') {
+        ++dots;
+        map = std::string(parent_of(map));
+      }
       target = join(map, target.substr(dots));
     }
     target = base::replace_all(base::replace_all(target, "[", "."), "]", "");
@@ -187,7 +190,9 @@ class Resolver {
       std::tm local{};
       localtime_r(&moment, &local);
       std::array<char, 256> buffer{};
-      const std::string format = argument.empty() ? "%Y%m%d-%H%M%S" : argument;
+      std::string format = "%Y%m%d-%H%M%S";
+      if (!argument.empty())
+        format = argument;
       const std::size_t length =
           std::strftime(buffer.data(), buffer.size(), format.c_str(), &local);
       if (length == 0)
@@ -197,10 +202,10 @@ class Resolver {
       return text_value({buffer.data(), length}, value.origin);
     }
     const std::vector<std::string> known{"env", "oc.env", "now"};
-    const std::string near = base::did_you_mean(name, known);
-    return refused("${" + name + ":...}: there is no resolver '" + name + "'",
-                   value.origin,
-                   near.empty() ? "Known are env, oc.env and now." : near);
+    std::string hint = base::did_you_mean(name, known);
+    if (hint.empty())
+      hint = "Known are env, oc.env and now.";
+    return refused("${" + name + ":...}: there is no resolver '" + name + "'", value.origin, hint);
   }
 
   /// One more level for as long as it lives.

@@ -29,7 +29,7 @@ std::string opening_lines(std::string_view section) {
 
 /// "4 spaces": how far the keys of a section are indented.
 std::string spaces_inside(std::string_view section) {
-  const auto depth = 1 + std::count(section.begin(), section.end(), '.');
+  const auto depth = 1 + std::ranges::count(section, '.');
   return std::to_string(2 * depth) + " spaces";
 }
 
@@ -105,7 +105,7 @@ std::set<std::string> sections() {
 }
 
 bool has_names(const std::string& section, std::span<const std::string> names) {
-  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+  return std::ranges::all_of(names, [&](const std::string& name) {
     const std::string path = joined_path(section, name);
     return find_key(path) != nullptr || is_section(path);
   });
@@ -123,10 +123,12 @@ base::Result<Layer> read_layer(const std::filesystem::path& path,
   layer.values = TRY(parse_yaml(text, layer.file, source));
   if (const Value* list = layer.values.find("defaults")) {
     const bool is_option = !group.empty();
-    return refused(
-        "defaults lists are not supported",
-        list->origin,
-        is_option ? instead_of_defaults_of_option(*list) : instead_of_defaults(*list, groups));
+    std::string hint;
+    if (is_option)
+      hint = instead_of_defaults_of_option(*list);
+    else
+      hint = instead_of_defaults(*list, groups);
+    return refused("defaults lists are not supported", list->origin, std::move(hint));
   }
   return layer;
 }

@@ -11,24 +11,63 @@ namespace rangescope::config {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// The keys below a section, with an empty line between them.
+std::string explain_section(const Config& config, std::string_view section) {
+  std::vector<std::string> explained;
+  for (const Key& key : keys()) {
+    if (!key.path.starts_with(section) || key.path[section.size()] != '.')
+      continue;
+    if (auto text = explain(config, key.path))
+      explained.push_back(std::move(*text));
+  }
+  return base::join(explained, "\n");
+}
+
+/// What set the key, or names below it if it is a map; the last one first.
+std::vector<Assignment> assignments_of(const Config& config,
+                                       const Key& key,
+                                       std::string_view path) {
+  const std::string below = std::string(path) + ".";
+  std::vector<Assignment> assignments;
+  for (const Assignment& assignment : config.history) {
+    const bool is_in_map = key.type == KeyType::kMap && assignment.key.starts_with(below);
+    if (assignment.key == path || is_in_map)
+      assignments.push_back(assignment);
+  }
+  std::ranges::reverse(assignments);
+  return assignments;
+}
+
+}  // namespace
+
 const Value* Config::get(std::string_view path) const {
   const Value* value = at_path(root, path);
-  return value && !value->is_null() ? value : nullptr;
+  if (value == nullptr || value->is_null())
+    return nullptr;
+  return value;
 }
 
 bool Config::flag(std::string_view path, bool fallback) const {
   const Value* value = get(path);
-  return value && value->kind == Kind::kBool ? value->boolean : fallback;
+  if (value == nullptr || value->kind != Kind::kBool)
+    return fallback;
+  return value->boolean;
 }
 
 std::optional<std::int64_t> Config::integer(std::string_view path) const {
   const Value* value = get(path);
-  return value && value->kind == Kind::kInt ? std::optional(value->integer) : std::nullopt;
+  if (value == nullptr || value->kind != Kind::kInt)
+    return std::nullopt;
+  return value->integer;
 }
 
 std::optional<std::string> Config::text(std::string_view path) const {
   const Value* value = get(path);
-  return value && value->is_scalar() ? std::optional(value->text) : std::nullopt;
+  if (value == nullptr || !value->is_scalar())
+    return std::nullopt;
+  return value->text;
 }
 
 std::vector<std::string> Config::list(std::string_view path) const {
@@ -54,13 +93,19 @@ std::map<std::string, std::string> Config::map(std::string_view path) const {
 
 std::optional<std::chrono::nanoseconds> Config::duration(std::string_view path) const {
   const auto written = text(path);
-  const auto ns = written ? parse_duration(*written) : std::nullopt;
-  return ns ? std::optional(std::chrono::nanoseconds(*ns)) : std::nullopt;
+  if (!written)
+    return std::nullopt;
+  const auto duration_ns = parse_duration(*written);
+  if (!duration_ns)
+    return std::nullopt;
+  return std::chrono::nanoseconds(*duration_ns);
 }
 
 Origin Config::origin(std::string_view path) const {
   const Value* value = at_path(root, path);
-  return value != nullptr ? value->origin : Origin{};
+  if (value == nullptr)
+    return {};
+  return value->origin;
 }
 
 bool Config::set_by_user(std::string_view path) const {
@@ -85,8 +130,8 @@ base::Result<fs::path> find_conf(const fs::path& self,
                       "Set it to rangescope's conf folder, or unset it.");
   }
   const fs::path bin = self.parent_path();
-  std::vector<fs::path> places{bin.parent_path() / "share" / "rangescope" /
-                               "conf"};  // installed: PREFIX/bin
+  const fs::path installed = bin.parent_path() / "share" / "rangescope" / "conf";
+  std::vector<fs::path> places{installed};
   for (fs::path up = bin; up.has_relative_path(); up = up.parent_path())
     places.push_back(up / "conf");  // build tree
   std::vector<std::string> searched;
@@ -125,33 +170,24 @@ base::Result<std::string> explain(const Config& config, std::string_view path) {
   if (!key) {
     if (!is_section(path) || path.empty())
       return tl::make_unexpected(unknown_key(path, {}));
-    std::string out;
-    for (const Key& below : keys()) {
-      if (!below.path.starts_with(path) || below.path[path.size()] != '.')
-        continue;
-      auto part = explain(config, below.path);
-      if (part)
-        out += (out.empty() ? "" : "\n") + *part;
-    }
-    return out;
+    return explain_section(config, path);
   }
   std::string out = std::string(path) + "\n";
   out += "  " + std::string(key->about) + "\n";
   out += "  type:  " + describe(*key) + "\n";
   if (!key->flag.empty())
     out += "  flag:  " + std::string(key->flag) + "\n";
-  const Value* value = at_path(config.root, path);
-  out += "  value: " + (value ? to_flow(*value) : std::string("(not set)")) + "\n";
-  std::vector<const Assignment*> set;
-  for (const Assignment& done : config.history)
-    if (done.key == path ||
-        (key->type == KeyType::kMap && done.key.starts_with(std::string(path) + ".")))
-      set.push_back(&done);
-  for (auto done = set.rbegin(); done != set.rend(); ++done) {
-    const std::string name =
-        (*done)->key == path ? "" : (*done)->key.substr(path.size() + 1) + " = ";
-    out += (done == set.rbegin() ? "  set by " : "  before ") + to_string((*done)->origin) + ": " +
-           name + (*done)->value + "\n";
+  std::string value_text = "(not set)";
+  if (const Value* value = at_path(config.root, path))
+    value_text = to_flow(*value);
+  out += "  value: " + value_text + "\n";
+  std::string verb = "  set by ";
+  for (const Assignment& assignment : assignments_of(config, *key, path)) {
+    out += verb + to_string(assignment.origin) + ": ";
+    if (assignment.key != path)
+      out += assignment.key.substr(path.size() + 1) + " = ";
+    out += assignment.value + "\n";
+    verb = "  before ";
   }
   return out;
 }

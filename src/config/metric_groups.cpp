@@ -23,28 +23,35 @@ class Fields {
       refuse(map, "expected a mapping");
   }
 
-  [[nodiscard]] const Value& map() const { return map_; }
+  /// What an error about the value names; the map where the value is missing.
+  [[nodiscard]] const Value& value_or_map(const Value* value) const {
+    return value != nullptr ? *value : map_;
+  }
 
   const Value* get(const char* key) {
     known_.emplace_back(key);
     const Value* value = map_.find(key);
-    return value && !value->is_null() ? value : nullptr;
+    if (value == nullptr || value->is_null())
+      return nullptr;
+    return value;
   }
 
   std::string text(const char* key) {
     const Value* value = get(key);
     if (value && value->is_scalar())
       return value->text;
-    refuse(value ? *value : map_, std::string("expected text under '") + key + "'");
+    refuse(value_or_map(value), std::string("expected text under '") + key + "'");
     return {};
   }
 
   double number(const char* key) { return number(get(key), key); }
 
   double number(const Value* value, const std::string& key) {
-    const auto parsed = value && value->is_scalar() ? base::to_double(value->text) : std::nullopt;
+    std::optional<double> parsed;
+    if (value && value->is_scalar())
+      parsed = base::to_double(value->text);
     if (!parsed)
-      refuse(value ? *value : map_, "expected a number under '" + key + "'");
+      refuse(value_or_map(value), "expected a number under '" + key + "'");
     return parsed.value_or(0);
   }
 
@@ -79,7 +86,7 @@ class Fields {
   /// Refuses keys that were not read, then hands out the first mistake.
   Result<void> finish() {
     for (const Entry& entry : map_.entries)
-      if (std::find(known_.begin(), known_.end(), entry.key) == known_.end())
+      if (std::ranges::find(known_, entry.key) == known_.end())
         refuse(
             entry.value, "unknown key '" + entry.key + "'", base::did_you_mean(entry.key, known_));
     if (error_)
@@ -152,7 +159,7 @@ Result<model::MetricGroup> group(const fs::path& file) {
   for (const Value& item : metrics->items) {
     auto read = TRY(metric(item));
     for (const std::string& name : read.formula.names()) {
-      if (std::find(aliases.begin(), aliases.end(), name) != aliases.end())
+      if (std::ranges::find(aliases, name) != aliases.end())
         continue;
       return refused(
           "metric '" + read.name + "' uses '" + name + "', which is not a counter of the group",
@@ -188,8 +195,8 @@ Result<model::Peaks> peaks(const fs::path& file) {
 model::MeasuredValue measured_value(Fields& fields, const char* key) {
   const Value* value = fields.get(key);
   if (value == nullptr || !value->is_map()) {
-    const Value& place = value != nullptr ? *value : fields.map();
-    fields.refuse(place, std::string("expected a mapping under '") + key + "'");
+    fields.refuse(fields.value_or_map(value),
+                  std::string("expected a mapping under '") + key + "'");
     return {};
   }
   Fields inner(*value);
@@ -218,7 +225,7 @@ Result<std::vector<T>> load_folder(const fs::path& folder, Read read) {
   if (error)
     return base::fail(
         Code::kNoInput, "cannot list the folder: " + error.message(), folder.string());
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   std::vector<T> out;
   for (const fs::path& file : files) {
     auto item = TRY(read(file));
@@ -350,7 +357,9 @@ std::string hint_for_device(const std::string& id, const std::vector<std::string
   if (!variants.empty())
     return "Write " + base::join(variants, " or ") + ".";
   const std::string suggestion = base::did_you_mean(written, same_number);
-  return suggestion.empty() ? "Write auto, or one of " + base::join(ids, ", ") + "." : suggestion;
+  if (!suggestion.empty())
+    return suggestion;
+  return "Write auto, or one of " + base::join(ids, ", ") + ".";
 }
 
 }  // namespace

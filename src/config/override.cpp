@@ -22,21 +22,29 @@ bool escapes(std::string_view text, std::size_t at) {
          std::string_view("\\()[]{}:=, \t").find(text[at + 1]) != std::string_view::npos;
 }
 
-/// The end of the quoted text that begins at `at`: behind its closing quote, npos without one.
-std::size_t behind_quote(std::string_view text, std::size_t at) {
-  const char quote = text[at];
-  for (++at; at < text.size() && text[at] != quote; ++at)
-    if (text[at] == '\\' && at + 1 < text.size() && (text[at + 1] == quote || text[at + 1] == '\\'))
-      ++at;
-  return at < text.size() ? at + 1 : std::string_view::npos;
+/// The end of the quoted text that begins at `begin`: behind its closing quote, npos without one.
+std::size_t behind_quote(std::string_view text, std::size_t begin) {
+  const char quote = text[begin];
+  for (std::size_t place = begin + 1; place < text.size(); ++place) {
+    if (text[place] == quote)
+      return place + 1;
+    if (text[place] != '\\' || place + 1 == text.size())
+      continue;
+    const char escaped = text[place + 1];
+    if (escaped == quote || escaped == '\\')
+      ++place;
+  }
+  return std::string_view::npos;
 }
 
 /// White space around it goes, unless it was escaped.
 std::string_view trimmed(std::string_view text) {
   const std::string_view bare = base::trim(text);
   const auto end = static_cast<std::size_t>(bare.data() + bare.size() - text.data());
-  return bare.ends_with('\\') && end < text.size() ? text.substr(end - bare.size(), bare.size() + 1)
-                                                   : bare;
+  const bool is_space_escaped = bare.ends_with('\\') && end < text.size();
+  if (!is_space_escaped)
+    return bare;
+  return text.substr(end - bare.size(), bare.size() + 1);
 }
 
 /// How a character changes the depth of nested brackets.
@@ -99,37 +107,49 @@ base::Result<Value> quoted(std::string_view text, const Origin& origin) {
                    origin,
                    "Quote the value whole: key='...' inside the shell's quotes.");
   std::string out;
-  for (std::size_t place = 1; place + 1 < end;
-       ++place) {  // only backslashes that lead up to a quote escape anything
-    const std::size_t run = std::min(text.find_first_not_of('\\', place), end - 1) - place;
-    if (run > 0 && text[place + run] == quote) {
-      out.append(run / 2, '\\');
-      if (run % 2 == 1)
-        out += quote;
-      place += run % 2 == 1 ? run : run - 1;
-    } else {
+  // Only backslashes that lead up to a quote escape anything.
+  for (std::size_t place = 1; place + 1 < end; ++place) {
+    const std::size_t backslashes = std::min(text.find_first_not_of('\\', place), end - 1) - place;
+    if (backslashes == 0 || text[place + backslashes] != quote) {
       out += text[place];
+      continue;
+    }
+    out.append(backslashes / 2, '\\');
+    place += backslashes - 1;
+    const bool is_quote_escaped = backslashes % 2 == 1;
+    if (is_quote_escaped) {
+      out += quote;
+      ++place;
     }
   }
   return text_value(out, origin);
 }
 
+/// The key of an item of a map, without its quotes.
+std::string key_in(std::string_view written) {
+  const std::string key = unescaped(trimmed(written));
+  if (key.empty())
+    return key;
+  const bool is_quoted = key.front() == '\'' || key.front() == '"';
+  if (is_quoted && key.back() == key.front())
+    return key.substr(1, key.size() - 2);
+  return key;
+}
+
 /// [a, b] or {a: b, c: d}
 base::Result<Value> container(std::string_view text, const Origin& origin, int depth) {
-  const bool map = text.front() == '{';
+  const bool is_map = text.front() == '{';
   Value value;
-  value.kind = map ? Kind::kMap : Kind::kList;
+  value.kind = is_map ? Kind::kMap : Kind::kList;
   value.origin = origin;
   for (std::string_view rest = trimmed(text.substr(1, text.size() - 2)); !rest.empty();) {
     const auto comma = find_outside(rest, ',');
     std::string_view item = trimmed(rest.substr(0, comma));
-    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+    rest.remove_prefix(std::min(comma, rest.size() - 1) + 1);
     std::string key;
-    if (map) {
+    if (is_map) {
       const auto colon = find_outside(item, ':');
-      key = unescaped(trimmed(item.substr(0, colon)));
-      if (!key.empty() && (key.front() == '\'' || key.front() == '"') && key.back() == key.front())
-        key = key.substr(1, key.size() - 2);
+      key = key_in(item.substr(0, colon));
       if (colon == std::string_view::npos || key.empty())
         return refused("'" + std::string(item) + "' is not a key: value", origin);
       if (value.find(key))
@@ -139,7 +159,7 @@ base::Result<Value> container(std::string_view text, const Origin& origin, int d
       return refused("a value is missing in " + std::string(text), origin);
     }
     auto parsed = TRY(value_of(item, origin, depth + 1));
-    if (map)
+    if (is_map)
       value.entries.push_back({std::move(key), std::move(parsed)});
     else
       value.items.push_back(std::move(parsed));
@@ -156,7 +176,8 @@ base::Result<Value> value_of(std::string_view text, const Origin& origin, int de
     return quoted(text, origin);
   const char open = text.front();
   if (open == '[' || open == '{') {
-    if (text.size() > 1 && text.back() == (open == '[' ? ']' : '}'))
+    const char closing = open == '[' ? ']' : '}';
+    if (text.size() > 1 && text.back() == closing)
       return container(text, origin, depth);
     return refused(
         std::string(text) + " is not closed",
@@ -164,7 +185,10 @@ base::Result<Value> value_of(std::string_view text, const Origin& origin, int de
         "Close it, or quote the value when it is text that starts with a bracket: key='\"[A\"'.");
   }
   const std::string plain = unescaped(text);
-  return plain != text ? text_value(plain, origin) : plain_scalar(plain, origin);
+  const bool has_escapes = plain != text;
+  if (has_escapes)
+    return text_value(plain, origin);
+  return plain_scalar(plain, origin);
 }
 
 }  // namespace
@@ -184,12 +208,13 @@ bool looks_like_override(std::string_view word) {
     word.remove_prefix(1);
   const std::string_view key = word.substr(0, word.find('='));
   return !key.empty() && is_word(key.front()) && (deleted || key.size() < word.size()) &&
-         std::all_of(key.begin(), key.end(), [](char c) { return key_char(c) || c == '@'; });
+         std::ranges::all_of(key, [](char c) { return key_char(c) || c == '@'; });
 }
 
 base::Result<Override> parse_override(std::string_view text, const Origin& origin) {
-  const std::string_view body =
-      text.starts_with('~') || text.starts_with('+') ? text.substr(1) : text;
+  std::string_view body = text;
+  if (body.starts_with('~') || body.starts_with('+'))
+    body.remove_prefix(1);
   const auto equal = body.find('=');
   Override result{std::string(base::trim(body.substr(0, equal))), {}, origin};
   if (text.starts_with('~') != (equal == std::string_view::npos))
@@ -198,14 +223,17 @@ base::Result<Override> parse_override(std::string_view text, const Origin& origi
                    "Write key=value, or ~key to take a key away.");
   if (result.key.empty())
     return refused("'" + std::string(text) + "' names no key", origin);
-  for (const char c : result.key)
-    if (!key_char(c))
-      return refused(
-          "'" + result.key + "' is not a key: '" + std::string(1, c) + "' is not allowed in one",
-          origin,
-          c == '@' ? "Choose a preset by its group: ncu=default, nsys=default (`config show` lists "
-                     "them)."
-                   : "Write names joined by dots: run.keep=5.");
+  for (const char c : result.key) {
+    if (key_char(c))
+      continue;
+    std::string hint = "Write names joined by dots: run.keep=5.";
+    if (c == '@')
+      hint = "Choose a preset by its group: ncu=default, nsys=default (`config show` lists them).";
+    return refused(
+        "'" + result.key + "' is not a key: '" + std::string(1, c) + "' is not allowed in one",
+        origin,
+        hint);
+  }
   if (equal == std::string_view::npos)
     return result;
   result.value = TRY(parse_value(body.substr(equal + 1), origin));

@@ -68,8 +68,10 @@ std::string recorded_inputs(const Config& config) {
     text += "  - " + flow(file) + "\n";
   text += "groups:\n";
   for (const Choice& choice : config.choices) {
-    text += "  - {group: " + choice.group +
-            ", option: " + (choice.option.empty() ? "null" : flow(choice.option));
+    std::string option = "null";
+    if (!choice.option.empty())
+      option = flow(choice.option);
+    text += "  - {group: " + choice.group + ", option: " + option;
     text += ", by: " + flow(redactor.text(to_string(choice.origin))) + "}\n";
   }
   text += "values:\n";

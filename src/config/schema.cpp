@@ -19,7 +19,9 @@ std::vector<std::string> choices(std::string_view allowed) {
 }
 
 tl::unexpected<base::Error> wrong(const Key& key, const Value& value, std::string hint = {}) {
-  const std::string written = value.is_scalar() ? value.text : to_flow(value);
+  std::string written = value.text;
+  if (!value.is_scalar())
+    written = to_flow(value);
   return refused(
       "'" + base::printable(written) + "' is not " + describe(key), value.origin, std::move(hint));
 }
@@ -41,7 +43,7 @@ std::optional<bool> as_bool(const Value& value) {
 
 base::Result<void> check_choice(const Key& key, const Value& value) {
   const auto allowed = choices(key.allowed);
-  if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value.text) != allowed.end())
+  if (allowed.empty() || std::ranges::find(allowed, value.text) != allowed.end())
     return {};
   return wrong(key, value, base::did_you_mean(value.text, allowed));
 }
@@ -89,8 +91,9 @@ std::string describe(const Key& key) {
     const auto text = [](double limit) { return std::to_string(static_cast<std::int64_t>(limit)); };
     if (!std::isfinite(key.min))
       return {};
-    return std::isfinite(key.max) ? " from " + text(key.min) + " to " + text(key.max)
-                                  : " of at least " + text(key.min);
+    if (!std::isfinite(key.max))
+      return " of at least " + text(key.min);
+    return " from " + text(key.min) + " to " + text(key.max);
   };
   switch (key.type) {
     case KeyType::kBool: return "a boolean (true or false)";
@@ -99,13 +102,16 @@ std::string describe(const Key& key) {
     case KeyType::kChoice: return "one of " + base::join(choices(key.allowed), ", ");
     case KeyType::kDuration: {
       const std::string least(key.allowed.substr(0, key.allowed.find("..")));
-      return "a duration " + (least.empty() ? "" : "of at least " + least + " ") +
-             "(500ms, 30s, 5m, 2h)";
+      const std::string examples = "(500ms, 30s, 5m, 2h)";
+      if (least.empty())
+        return "a duration " + examples;
+      return "a duration of at least " + least + " " + examples;
     }
     case KeyType::kSize: return "a size (4096, 512K, 64M, 4G)";
     case KeyType::kList:
-      return key.allowed.empty() ? "a list of strings"
-                                 : "a list of " + base::join(choices(key.allowed), ", ");
+      if (key.allowed.empty())
+        return "a list of strings";
+      return "a list of " + base::join(choices(key.allowed), ", ");
     case KeyType::kExpressions:
       return "a range expression, several joined by ';', or a list of them";
     case KeyType::kMap: return "a map of strings";
@@ -152,14 +158,10 @@ base::Error unknown_key(std::string_view path,
   if (hint.empty())
     hint = base::did_you_mean(path, known);
   if (hint.empty()) {  // perhaps only the section is missing or wrong: compare the last name alone
-    const auto last =
-        path.substr(path.rfind('.') == std::string_view::npos ? 0 : path.rfind('.') + 1);
     std::vector<std::string> same;
-    for (const std::string& key : known) {
-      const auto dot = key.rfind('.');
-      if (key.substr(dot == std::string::npos ? 0 : dot + 1) == last)
+    for (const std::string& key : known)
+      if (last_name(key) == last_name(path))
         same.push_back(key);
-    }
     if (!same.empty() && same.size() <= 3)
       hint = "did you mean " + base::join(same, " or ") + "?";
   }
@@ -224,8 +226,9 @@ base::Result<void> check(const Key& key, Value& value) {
       return {};
     }
     case KeyType::kInt: {
-      Value typed =
-          value.kind == Kind::kText ? plain_scalar(base::trim(value.text), value.origin) : value;
+      Value typed = value;
+      if (value.kind == Kind::kText)
+        typed = plain_scalar(base::trim(value.text), value.origin);
       if (typed.kind != Kind::kInt || typed.number < key.min || typed.number > key.max)
         return wrong(key, value);
       value = std::move(typed);
@@ -337,13 +340,17 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 
 std::optional<double> parse_share(std::string_view text) {
   text = base::trim(text);
-  const bool percent = text.ends_with('%');
-  if (percent)
+  const bool is_percent = text.ends_with('%');
+  if (is_percent)
     text = base::trim(text.substr(0, text.size() - 1));
   const auto number = base::to_double(text);
-  if (!number || !(*number > 0) || (!percent && *number >= 1) || *number > 1000)
+  if (!number || !(*number > 0) || *number > 1000)
     return std::nullopt;
-  return percent ? *number / 100 : *number;
+  if (is_percent)
+    return *number / 100;
+  if (*number >= 1)
+    return std::nullopt;
+  return number;
 }
 
 }  // namespace rangescope::config

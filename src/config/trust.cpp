@@ -20,7 +20,9 @@ constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
 fs::path list_of_trusted() {
   const fs::path folder = base::state_folder();
-  return folder.empty() ? fs::path() : folder / "trusted";
+  if (folder.empty())
+    return {};
+  return folder / "trusted";
 }
 
 std::string line_of(const fs::path& file, std::string_view bytes) {
@@ -32,8 +34,10 @@ bool ours(uid_t owner) {
   if (owner == 0 || owner == ::geteuid())
     return true;
   const char* caller = std::getenv("SUDO_UID");
-  const auto id = caller != nullptr && ::geteuid() == 0 ? base::to_uint(caller) : std::nullopt;
-  return id && *id == owner;
+  if (caller == nullptr || ::geteuid() != 0)
+    return false;
+  const auto caller_id = base::to_uint(caller);
+  return caller_id && *caller_id == owner;
 }
 
 std::string how_to_trust(const fs::path& file) {
@@ -46,14 +50,17 @@ std::string how_to_trust(const fs::path& file) {
 // what is written where and for whom to read, what is deleted. Of report.*, that is what is more
 // than its looks: a file, a guard against spreadsheets, load.
 bool needs_trust(std::string_view path) {
-  const Key* key = find_key(path);
-  return key ? !key->free
-             : is_section(path);  // what is neither, the schema refuses, with the nearest name
+  if (const Key* key = find_key(path))
+    return !key->free;
+  return is_section(path);  // what is neither, the schema refuses, with the nearest name
 }
 
 base::Result<void> walk(const Value& value, const std::string& path, const fs::path& file) {
+  std::string prefix;
+  if (!path.empty())
+    prefix = path + ".";
   for (const Entry& entry : value.entries)
-    TRY(walk(entry.value, path.empty() ? entry.key : path + "." + entry.key, file));
+    TRY(walk(entry.value, prefix + entry.key, file));
   // An interpolation may take the place of a map.
   const bool nothing = value.is_null() || (!value.is_scalar() && value.items.empty());
   if (nothing || !needs_trust(path))
@@ -68,13 +75,14 @@ base::Result<void> walk(const Value& value, const std::string& path, const fs::p
 
 bool is_trusted(const fs::path& file) {
   const fs::path list = list_of_trusted();
+  if (list.empty())
+    return false;
   const auto bytes = base::read_regular(file, kMostBytes);
-  const auto trusted = list.empty() ? base::Result<std::string>(std::string())
-                                    : base::read_regular(list, kMostBytes);
+  const auto trusted = base::read_regular(list, kMostBytes);
   if (!bytes || !trusted)
     return false;
   const auto lines = base::split(*trusted, '\n');
-  return std::find(lines.begin(), lines.end(), line_of(file, *bytes)) != lines.end();
+  return std::ranges::find(lines, line_of(file, *bytes)) != lines.end();
 }
 
 base::Result<void> trust(const fs::path& file) {
@@ -109,12 +117,10 @@ base::Result<void> check_owner(const fs::path& file) {
   const bool foreign = !ours(it.st_uid) || !ours(folder.st_uid);
   if (!foreign && !open_folder && (it.st_mode & S_IWOTH) == 0)
     return {};
-  return base::fail(
-      base::Code::kPermission,
-      foreign ? "this configuration, or its folder, belongs to another user and is not read"
-              : "everybody can write this configuration, so it is not read",
-      file.string(),
-      how_to_trust(file));
+  std::string problem = "everybody can write this configuration, so it is not read";
+  if (foreign)
+    problem = "this configuration, or its folder, belongs to another user and is not read";
+  return base::fail(base::Code::kPermission, std::move(problem), file.string(), how_to_trust(file));
 }
 
 base::Result<void> check_untrusted(const Value& root, const fs::path& file) {

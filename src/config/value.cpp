@@ -1,5 +1,6 @@
 #include "config/value.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -7,6 +8,19 @@
 #include "base/text.hpp"
 
 namespace rangescope::config {
+namespace {
+
+/// An item of a list by its index, an entry of a map by its name; null where there is none.
+const Value* member_of(const Value& value, std::string_view name) {
+  if (!value.is_list())
+    return value.find(name);
+  const auto index = base::to_uint(name);
+  if (!index || *index >= value.items.size())
+    return nullptr;
+  return &value.items[*index];
+}
+
+}  // namespace
 
 const Value* Value::find(std::string_view key) const {
   for (const Entry& entry : entries)
@@ -62,8 +76,9 @@ Value plain_scalar(std::string_view text, Origin origin) {
       text.front() != '_' && (text.front() == '-' || text.front() == '+' || text.front() == '.' ||
                               (text.front() >= '0' && text.front() <= '9'));
   if (numeric && text.back() != '_') {
-    const std::string_view unsigned_part =
-        bare.front() == '+' ? std::string_view(bare).substr(1) : std::string_view(bare);
+    std::string_view unsigned_part = bare;
+    if (bare.front() == '+')
+      unsigned_part.remove_prefix(1);
     // 007 is text in YAML 1.2's core schema only when it is quoted, but its author does not mean
     // seven.
     const bool leading_zero = unsigned_part.size() > 1 && unsigned_part[0] == '0' &&
@@ -121,20 +136,25 @@ std::string joined_path(std::string_view section, std::string_view name) {
   return std::string(section) + "." + std::string(name);
 }
 
+std::string_view parent_of(std::string_view path) {
+  const auto dot = path.rfind('.');
+  if (dot == std::string_view::npos)
+    return {};
+  return path.substr(0, dot);
+}
+
+std::string_view last_name(std::string_view path) {
+  return path.substr(path.rfind('.') + 1);
+}
+
 const Value* at_path(const Value& root, std::string_view path) {
-  const Value* at = &root;
-  while (!path.empty() && at) {
-    const auto dot = path.find('.');
-    const std::string_view head = path.substr(0, dot);
-    path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
-    if (at->is_list()) {
-      const auto index = base::to_uint(head);
-      at = index && *index < at->items.size() ? &at->items[*index] : nullptr;
-    } else {
-      at = at->find(head);
-    }
+  const Value* value = &root;
+  while (!path.empty() && value) {
+    const std::string_view name = path.substr(0, path.find('.'));
+    path.remove_prefix(std::min(path.size(), name.size() + 1));
+    value = member_of(*value, name);
   }
-  return at;
+  return value;
 }
 
 void merge(Value& base, const Value& over) {
@@ -220,8 +240,10 @@ std::string scalar_text(const Value& value) {
 void block(const Value& value, std::size_t indent, bool comments, std::string& out) {
   const std::string pad(indent, ' ');
   for (const Entry& entry : value.entries) {
-    out +=
-        pad + (needs_quotes(entry.key) ? scalar_text(text_value(entry.key, {})) : entry.key) + ":";
+    std::string key = entry.key;
+    if (needs_quotes(key))
+      key = scalar_text(text_value(key, {}));
+    out += pad + key + ":";
     if (entry.value.is_map() && !entry.value.entries.empty()) {
       out += "\n";
       block(entry.value, indent + 2, comments, out);
@@ -241,21 +263,14 @@ std::string to_flow(const Value& value) {
     return base::redacted(value.text);
   if (value.is_scalar())
     return scalar_text(value);
-  std::string out = value.is_list() ? "[" : "{";
-  bool first = true;
-  for (const Value& item : value.items) {
-    if (!first)
-      out += ", ";
-    first = false;
-    out += to_flow(item);
-  }
-  for (const Entry& entry : value.entries) {
-    if (!first)
-      out += ", ";
-    first = false;
-    out += scalar_text(text_value(entry.key, {})) + ": " + to_flow(entry.value);
-  }
-  return out + (value.is_list() ? "]" : "}");
+  std::vector<std::string> members;
+  for (const Value& item : value.items)
+    members.push_back(to_flow(item));
+  for (const Entry& entry : value.entries)
+    members.push_back(scalar_text(text_value(entry.key, {})) + ": " + to_flow(entry.value));
+  if (value.is_list())
+    return "[" + base::join(members, ", ") + "]";
+  return "{" + base::join(members, ", ") + "}";
 }
 
 std::string to_yaml(const Value& value, bool comments) {

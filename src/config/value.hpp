@@ -49,6 +49,10 @@ struct Entry {
 
 /// A plain (unquoted) scalar typed as YAML 1.2 and Hydra type it: null, true, false, 12, 1_000,
 /// 0.5, inf, nan, else text.
+/// "run" of "run.keep"; "" of "run".
+[[nodiscard]] std::string_view parent_of(std::string_view path);
+/// "keep" of "run.keep".
+[[nodiscard]] std::string_view last_name(std::string_view path);
 [[nodiscard]] Value plain_scalar(std::string_view text, Origin origin);
 [[nodiscard]] Value text_value(std::string_view text, Origin origin);
 [[nodiscard]] Value list_value(const std::vector<std::string>& items, const Origin& origin);

@@ -48,7 +48,10 @@ class Builder : public YAML::EventHandler {
     const bool plain = tag == "?" || tag.empty();
     if (!plain && tag != "!" && tag != "tag:yaml.org,2002:str")
       throw Refused("the tag " + tag + " is not supported", mark, "Leave the tag out.");
-    add(plain ? plain_scalar(text, place(mark)) : text_value(text, place(mark)), mark, anchor);
+    if (plain)
+      add(plain_scalar(text, place(mark)), mark, anchor);
+    else
+      add(text_value(text, place(mark)), mark, anchor);
   }
   void OnSequenceStart(const YAML::Mark& mark,
                        const std::string&,

@@ -278,7 +278,7 @@ bool is_of_thread(const Json& region) {
 
 /// The regions over all processes; those of the first process where there are none.
 std::vector<const Json*> regions_to_compare(const Json& regions) {
-  const bool has_aggregates = std::any_of(regions.begin(), regions.end(), [](const Json& region) {
+  const bool has_aggregates = std::ranges::any_of(regions, [](const Json& region) {
     return process_of(region).is_null() && !is_of_thread(region);
   });
   Json process;
@@ -297,7 +297,7 @@ Digest digest_of_report(const Json& json) {
   out.losses = losses_of(json.value("losses", Json::array()));
   for (const Json& device : json.value("devices", Json::array()))
     out.devices.push_back(device_text(device));
-  std::sort(out.devices.begin(), out.devices.end());
+  std::ranges::sort(out.devices);
   for (const Json* region : regions_to_compare(json.at("regions"))) {
     out.regions.push_back(report_region(*region));
     const auto gpu = region->find("gpu");
@@ -582,7 +582,7 @@ std::vector<std::pair<fs::path, Baseline>> list_baselines(const fs::path& folder
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error))
     files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   std::vector<std::pair<fs::path, Baseline>> out;
   for (const auto& file : files) {
     if (json_schema_of(file) != kBaseline)

@@ -75,9 +75,7 @@ std::string valid_utf8(const std::string& text) {
 
 bool lies_in_run(const std::filesystem::path& name) {
   return !name.empty() && name.is_relative() &&
-         std::none_of(name.begin(), name.end(), [](const std::filesystem::path& part) {
-           return part == "..";
-         });
+         std::ranges::none_of(name, [](const std::filesystem::path& part) { return part == ".."; });
 }
 
 }  // namespace rangescope::runs

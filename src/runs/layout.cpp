@@ -113,7 +113,7 @@ std::vector<fs::path> folders_by_start(
     if (const auto start = start_of(entry->path()))
       found.emplace_back(*start, entry->path());
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   std::vector<fs::path> folders;
   for (auto& [start, path] : found)
     folders.push_back(std::move(path));
@@ -193,7 +193,7 @@ fs::path median_repeat(std::vector<fs::path> repeats) {
   std::vector<std::pair<std::int64_t, fs::path>> by_time;
   for (fs::path& run : repeats)
     by_time.emplace_back(duration(run), std::move(run));
-  std::sort(by_time.begin(), by_time.end());
+  std::ranges::sort(by_time);
   return by_time[(by_time.size() - 1) / 2].second;
 }
 
@@ -201,8 +201,7 @@ std::vector<fs::path> captures_of(const fs::path& run) {
   std::vector<fs::path> captures;
   std::error_code error;
   const auto add = [&](const fs::path& path) {
-    if (fs::exists(path, error) &&
-        std::find(captures.begin(), captures.end(), path) == captures.end())
+    if (fs::exists(path, error) && std::ranges::find(captures, path) == captures.end())
       captures.push_back(path);
   };
   if (const auto imports = read_imports(run); imports && !imports->empty()) {
@@ -229,7 +228,7 @@ std::vector<fs::path> captures_of(const fs::path& run) {
         found.push_back(entry->path());
     }
     error.clear();
-    std::sort(found.begin(), found.end());
+    std::ranges::sort(found);
     for (const fs::path& path : found)
       add(path);
   }

@@ -100,7 +100,7 @@ base::Result<std::vector<fs::path>> files_of(const fs::path& run) {
   }
   if (error)
     return base::fail(base::Code::kIo, "cannot list the files: " + error.message(), run.string());
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 

@@ -25,6 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using Facts = std::map<std::string, std::string>;
+
 constexpr std::string_view kEnvSchema = "rangescope.env/1";
 constexpr std::string_view kEnvFile = "env.json";
 
@@ -86,13 +88,12 @@ bool harmless(std::string_view key) {
                                                       "extensions.worktreeconfig"};
   constexpr std::array<std::string_view, 8> kSections = {
       "branch.", "user.", "pull.", "push.", "gui.", "lfs.", "init.", "submodule."};
-  if (std::find(kWhole.begin(), kWhole.end(), key) != kWhole.end())
+  if (std::ranges::find(kWhole, key) != kWhole.end())
     return true;
   if (key.starts_with("remote."))
     return key.ends_with(".url") || key.ends_with(".fetch") || key.ends_with(".pushurl");
-  return std::any_of(kSections.begin(), kSections.end(), [&](std::string_view section) {
-    return key.starts_with(section);
-  });
+  return std::ranges::any_of(kSections,
+                             [&](std::string_view section) { return key.starts_with(section); });
 }
 
 // A repository's .git may have been written by another user, who packed the folder. Reading its
@@ -113,7 +114,7 @@ bool status_is_safe(const fs::path& cwd) {
   return true;
 }
 
-void look_at_git(const fs::path& cwd, std::map<std::string, std::string>& facts) {
+void look_at_git(const fs::path& cwd, Facts& facts) {
   const auto head = ask({"git", "rev-parse", "HEAD"}, cwd);
   if (!head)
     return;
@@ -146,7 +147,7 @@ std::string driver_version(std::string_view text) {
 
 // The driver's own files cost nothing; nvidia-smi takes a tenth of a second or more and is asked
 // where they are hidden.
-void look_at_gpus(std::map<std::string, std::string>& facts) {
+void look_at_gpus(Facts& facts) {
   if (const auto text = base::read_file("/proc/driver/nvidia/version")) {
     if (auto version = driver_version(*text); !version.empty())
       facts["driver"] = std::move(version);
@@ -156,7 +157,7 @@ void look_at_gpus(std::map<std::string, std::string>& facts) {
   std::vector<fs::path> cards;
   for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", error))
     cards.push_back(entry.path() / "information");
-  std::sort(cards.begin(), cards.end());
+  std::ranges::sort(cards);
   for (const fs::path& card : cards) {
     const std::string name = first_value(card, "Model", ':');
     if (!name.empty())
@@ -193,7 +194,7 @@ std::optional<Package> package_of(const std::string& folder_name) {
 }
 
 /// Of every folder of packages below `prefix`.
-void look_at_packages(const fs::path& prefix, std::map<std::string, std::string>& facts) {
+void look_at_packages(const fs::path& prefix, Facts& facts) {
   constexpr std::array<std::string_view, 7> kPackages = {
       "torch", "transformers", "triton", "numpy", "jax", "vllm", "tensorflow"};
   std::error_code error;
@@ -205,7 +206,7 @@ void look_at_packages(const fs::path& prefix, std::map<std::string, std::string>
         const auto package = package_of(entry.path().filename().string());
         if (!package)
           continue;
-        if (std::find(kPackages.begin(), kPackages.end(), package->name) == kPackages.end())
+        if (std::ranges::find(kPackages, package->name) == kPackages.end())
           continue;
         // The first one counts, as for Python: a virtual environment goes before the system.
         facts.emplace("python." + package->name, package->version);
@@ -214,8 +215,7 @@ void look_at_packages(const fs::path& prefix, std::map<std::string, std::string>
   }
 }
 
-void look_at_python(const std::vector<std::string>& program,
-                    std::map<std::string, std::string>& facts) {
+void look_at_python(const std::vector<std::string>& program, Facts& facts) {
   if (program.empty())
     return;
   fs::path path = program.front();
@@ -224,8 +224,7 @@ void look_at_python(const std::vector<std::string>& program,
   const std::string name = path.filename().string();
   constexpr std::array<std::string_view, 4> kLaunchers = {
       "torchrun", "accelerate", "deepspeed", "vllm"};
-  if (!name.starts_with("python") &&
-      std::find(kLaunchers.begin(), kLaunchers.end(), name) == kLaunchers.end())
+  if (!name.starts_with("python") && std::ranges::find(kLaunchers, name) == kLaunchers.end())
     return;
   std::error_code error;
   look_at_packages(path.parent_path().parent_path(), facts);
@@ -272,7 +271,7 @@ base::Result<std::string> folder(const fs::path& path) {
   if (error)
     return base::fail(
         base::Code::kNoInput, "the folder cannot be read: " + error.message(), path.string());
-  std::sort(lines.begin(), lines.end());
+  std::ranges::sort(lines);
   std::string count = base::counted(lines.size(), "file");
   if (lines.size() == kMostFiles)
     count = "at least " + count;
@@ -309,21 +308,7 @@ base::Result<std::string> input_fact(const fs::path& path) {
   return file(path);
 }
 
-}  // namespace
-
-bool is_allowed_variable(std::string_view name) {
-  if (std::find(kNames.begin(), kNames.end(), name) != kNames.end())
-    return true;
-  return std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view prefix) {
-    return name.starts_with(prefix);
-  });
-}
-
-Provenance look(const fs::path& cwd,
-                const std::vector<std::string>& program,
-                const std::vector<std::string>* environment) {
-  Provenance seen;
-  auto& facts = seen.facts;
+void look_at_machine(Facts& facts) {
   utsname system{};
   if (::uname(&system) == 0) {
     facts["host"] = system.nodename;
@@ -337,24 +322,53 @@ Provenance look(const fs::path& cwd,
   facts["cpus"] = std::to_string(std::thread::hardware_concurrency());
   if (const std::string memory = first_value("/proc/meminfo", "MemTotal", ':'); !memory.empty())
     facts["memory"] = memory;
-  look_at_git(cwd, facts);
-  look_at_gpus(facts);
-  look_at_python(program, facts);
+}
+
+/// Variables of this process, as "NAME=value".
+std::vector<std::string> own_environment() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+    entries.emplace_back(*entry);
+  return entries;
+}
+
+/// The allowed ones, redacted.
+std::map<std::string, std::string> variables_of(const std::vector<std::string>& environment) {
+  std::map<std::string, std::string> variables;
   const base::Redactor redactor;
-  const auto note = [&](std::string_view text) {
-    const auto equals = text.find('=');
-    if (equals == std::string_view::npos || !is_allowed_variable(text.substr(0, equals)))
-      return;
-    seen.variables[std::string(text.substr(0, equals))] =
-        redactor.variable(text.substr(0, equals), text.substr(equals + 1));
-  };
+  for (const std::string_view entry : environment) {
+    const auto equals = entry.find('=');
+    if (equals == std::string_view::npos)
+      continue;
+    const std::string_view name = entry.substr(0, equals);
+    if (is_allowed_variable(name))
+      variables[std::string(name)] = redactor.variable(name, entry.substr(equals + 1));
+  }
+  return variables;
+}
+
+}  // namespace
+
+bool is_allowed_variable(std::string_view name) {
+  if (std::ranges::find(kNames, name) != kNames.end())
+    return true;
+  return std::ranges::any_of(kPrefixes,
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+Provenance look(const fs::path& cwd,
+                const std::vector<std::string>& program,
+                const std::vector<std::string>* environment) {
+  Provenance provenance;
+  look_at_machine(provenance.facts);
+  look_at_git(cwd, provenance.facts);
+  look_at_gpus(provenance.facts);
+  look_at_python(program, provenance.facts);
   if (environment != nullptr)
-    for (const std::string& entry : *environment)
-      note(entry);
+    provenance.variables = variables_of(*environment);
   else
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
-      note(*entry);
-  return seen;
+    provenance.variables = variables_of(own_environment());
+  return provenance;
 }
 
 base::Result<void> write_provenance(const fs::path& run, const Provenance& provenance) {
@@ -371,8 +385,10 @@ base::Result<void> write_provenance(const fs::path& run, const Provenance& prove
 base::Result<Provenance> read_provenance(const fs::path& run) {
   auto json = TRY(read_json(run / kEnvFile, kEnvSchema));
   try {
-    return Provenance{json.value("facts", std::map<std::string, std::string>{}),
-                      json.value("variables", std::map<std::string, std::string>{})};
+    Provenance provenance;
+    provenance.facts = json.value("facts", provenance.facts);
+    provenance.variables = json.value("variables", provenance.variables);
+    return provenance;
   } catch (const nlohmann::json::exception& error) {
     return base::fail(base::Code::kBadData,
                       std::string("is not a provenance: ") + error.what(),
@@ -380,9 +396,8 @@ base::Result<Provenance> read_provenance(const fs::path& run) {
   }
 }
 
-base::Result<std::map<std::string, std::string>> look_at_inputs(std::span<const std::string> paths,
-                                                                const fs::path& cwd) {
-  std::map<std::string, std::string> facts;
+base::Result<Facts> look_at_inputs(std::span<const std::string> paths, const fs::path& cwd) {
+  Facts facts;
   for (const std::string& written : paths) {
     auto fact = TRY(input_fact(cwd / written));
     facts["input." + written] = std::move(fact);

@@ -163,9 +163,8 @@ std::vector<Candidate> prunable(const fs::path& root,
       all.push_back({folder, job->start_unix_ns, 0});
     jobs.insert(folder);
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return a.start_unix_ns < b.start_unix_ns;
-  });
+  std::ranges::stable_sort(
+      all, [](const auto& a, const auto& b) { return a.start_unix_ns < b.start_unix_ns; });
   if (retention.keep)
     all.resize(all.size() - std::min(all.size(), *retention.keep));
 

@@ -54,9 +54,8 @@ StageCount finished(Tally tally) {
   if (!tally.walls.empty())
     count.median_wall_ns = median_of(tally.walls);
   count.causes.assign(tally.causes.begin(), tally.causes.end());
-  std::stable_sort(count.causes.begin(), count.causes.end(), [](const auto& a, const auto& b) {
-    return a.second > b.second;
-  });
+  std::ranges::stable_sort(count.causes,
+                           [](const auto& a, const auto& b) { return a.second > b.second; });
   return count;
 }
 

@@ -258,9 +258,7 @@ base::Result<Job> read_job(const fs::path& folder) {
       job.members.push_back(std::move(*member));
   }
   const auto order = [](const Member& m) { return std::pair(m.rank.value_or(~0u), m.run); };
-  std::sort(job.members.begin(), job.members.end(), [&](const auto& a, const auto& b) {
-    return order(a) < order(b);
-  });
+  std::ranges::sort(job.members, [&](const auto& a, const auto& b) { return order(a) < order(b); });
   return job;
 }
 
@@ -333,7 +331,7 @@ std::optional<Job> claim_report(const fs::path& run) {
 }
 
 std::string ranks_text(std::vector<std::uint32_t> ranks, std::size_t limit) {
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
   std::vector<std::string> parts;
   for (std::size_t first = 0; first < ranks.size();) {
     std::size_t last = first;
