@@ -22,22 +22,27 @@ struct Difference {
   double at_ns, ns;  ///< reference's end less this host's, at this host's time
 };
 
+std::size_t count_of_stretches(std::size_t calls) {
+  if (calls >= kStretch * kFewSpread)
+    return calls / kStretch;
+  return calls >= 4 * kFewestOfMedian ? kFewSpread : 1;
+}
+
 /// Medians of stretches: a line through all points would follow the few calls that one rank left
 /// late.
-std::vector<HostClock::Knot> knots_of(std::vector<Difference> list) {
-  std::ranges::sort(list, {}, &Difference::at_ns);
-  const std::size_t stretches = list.size() >= kStretch * kFewSpread ? list.size() / kStretch
-                                : list.size() >= 4 * kFewestOfMedian ? kFewSpread
-                                                                     : 1;
+std::vector<HostClock::Knot> knots_of(std::vector<Difference> differences) {
+  std::ranges::sort(differences, {}, &Difference::at_ns);
+  const std::size_t stretches = count_of_stretches(differences.size());
   std::vector<HostClock::Knot> knots;
-  for (std::size_t s = 0; s < stretches; ++s) {
-    const std::size_t first = list.size() * s / stretches, last = list.size() * (s + 1) / stretches;
-    std::vector<double> at, ns;
+  for (std::size_t stretch = 0; stretch < stretches; ++stretch) {
+    const std::size_t first = differences.size() * stretch / stretches;
+    const std::size_t last = differences.size() * (stretch + 1) / stretches;
+    std::vector<double> times_ns, offsets_ns;
     for (std::size_t i = first; i < last; ++i) {
-      at.push_back(list[i].at_ns);
-      ns.push_back(list[i].ns);
+      times_ns.push_back(differences[i].at_ns);
+      offsets_ns.push_back(differences[i].ns);
     }
-    knots.push_back({upper_median(at), upper_median(ns)});
+    knots.push_back({upper_median(times_ns), upper_median(offsets_ns)});
   }
   return knots;
 }
@@ -57,131 +62,268 @@ double HostClock::add_at(double at_ns) const {
   return a.add_ns + slope * (at_ns - a.at_ns);
 }
 
-std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls& found) {
-  std::map<model::StringId, std::uint32_t> hosts;
+namespace {
+
+/// The hosts of processes with a rank, in the order of their lowest one.
+struct RankHosts {
   std::vector<HostClock> clocks;
-  std::vector<std::uint32_t> order(session.processes.size()),
-      host_of(session.processes.size(), kNone);
-  for (std::uint32_t p = 0; p < order.size(); ++p)
-    order[p] = p;
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return session.processes[a].rank < session.processes[b].rank;
-  });
-  for (const std::uint32_t p : order) {
-    const model::Process& process = session.processes[p];
+  std::vector<std::uint32_t> clock_of_process;  ///< index into `clocks`, kNone without a rank
+};
+
+RankHosts hosts_of_ranks(const Session& session) {
+  std::vector<std::uint32_t> processes(session.processes.size());
+  for (std::uint32_t process = 0; process < processes.size(); ++process)
+    processes[process] = process;
+  std::ranges::stable_sort(
+      processes, {}, [&](std::uint32_t process) { return session.processes[process].rank; });
+  RankHosts hosts;
+  hosts.clock_of_process.assign(processes.size(), kNone);
+  std::map<model::StringId, std::uint32_t> clock_of_host;
+  for (const std::uint32_t index : processes) {
+    const model::Process& process = session.processes[index];
     if (process.host == 0 || process.rank == kNone)
       continue;
-    const auto [at, added] =
-        hosts.try_emplace(process.host, static_cast<std::uint32_t>(clocks.size()));
-    if (added)
-      clocks.push_back({.host = std::string(session.strings.view(process.host))});
-    clocks[at->second].processes.push_back(p);
-    host_of[p] = at->second;
+    const auto next = static_cast<std::uint32_t>(hosts.clocks.size());
+    const auto [entry, is_new] = clock_of_host.try_emplace(process.host, next);
+    if (is_new)
+      hosts.clocks.push_back({.host = std::string(session.strings.view(process.host))});
+    hosts.clocks[entry->second].processes.push_back(index);
+    hosts.clock_of_process[index] = entry->second;
   }
-  if (clocks.size() < 2)
-    return {};
+  return hosts;
+}
 
-  // Ends of each call by host: of several ranks the middle one.
-  struct Ends {
-    std::uint32_t host;
-    double end_ns;
-  };
-  std::vector<std::vector<Ends>> ends;
+/// When a host left a call: of several ranks the middle one.
+struct HostEnd {
+  std::uint32_t host;  ///< index into RankHosts::clocks
+  double end_ns;
+};
+
+/// Of each joined call that several hosts made.
+std::vector<std::vector<HostEnd>> ends_of_calls(const CollectiveCalls& found,
+                                                const RankHosts& hosts) {
+  std::vector<std::vector<HostEnd>> calls;
   for (const JoinedCall& joined : found.joined) {
     if (found.calls[joined.calls.front()].later)
       continue;  // each rank leaves its wait when it likes
-    std::map<std::uint32_t, std::vector<double>> of_host;
-    for (const std::uint32_t c : joined.calls) {
-      const CollectiveCall& call = found.calls[c];
-      if (host_of[call.process] != kNone)
-        of_host[host_of[call.process]].push_back(static_cast<double>(call.end_ns));
+    std::map<std::uint32_t, std::vector<double>> ends_of_host;
+    for (const std::uint32_t index : joined.calls) {
+      const CollectiveCall& call = found.calls[index];
+      const std::uint32_t host = hosts.clock_of_process[call.process];
+      if (host != kNone)
+        ends_of_host[host].push_back(static_cast<double>(call.end_ns));
     }
-    if (of_host.size() < 2)
+    if (ends_of_host.size() < 2)
       continue;
-    ends.emplace_back();
-    for (auto& [host, list] : of_host)
-      ends.back().push_back({host, upper_median(std::move(list))});
+    calls.emplace_back();
+    for (auto& [host, ends_ns] : ends_of_host)
+      calls.back().push_back({host, upper_median(std::move(ends_ns))});
   }
-  std::vector<char> known(clocks.size(), 0);
-  known[0] = 1;
-  for (bool more = true; more;) {
-    more = false;
+  return calls;
+}
+
+/// Of a host to those that are aligned, in the calls that it shares with them.
+std::vector<Difference> differences_of(std::uint32_t host,
+                                       const std::vector<std::vector<HostEnd>>& calls,
+                                       const std::vector<bool>& is_aligned,
+                                       const std::vector<HostClock>& clocks) {
+  std::vector<Difference> differences;
+  for (const std::vector<HostEnd>& ends : calls) {
+    const auto end = std::ranges::find(ends, host, &HostEnd::host);
+    const auto reference =
+        std::ranges::find_if(ends, [&](const HostEnd& other) { return is_aligned[other.host]; });
+    if (end == ends.end() || reference == ends.end())
+      continue;
+    const double reference_ns =
+        reference->end_ns + clocks[reference->host].add_at(reference->end_ns);
+    differences.push_back({end->end_ns, reference_ns - end->end_ns});
+  }
+  return differences;
+}
+
+void align_clock(const std::vector<Difference>& differences, HostClock& clock) {
+  clock.knots = knots_of(differences);
+  clock.calls = differences.size();
+  std::vector<double> residuals_ns;
+  for (const Difference& difference : differences)
+    residuals_ns.push_back(std::abs(difference.ns - clock.add_at(difference.at_ns)));
+  const std::size_t p95 = (residuals_ns.size() * 95 + 99) / 100 - 1;
+  std::nth_element(residuals_ns.begin(),
+                   residuals_ns.begin() + static_cast<std::ptrdiff_t>(p95),
+                   residuals_ns.end());
+  clock.residual_ns = residuals_ns[p95];
+}
+
+}  // namespace
+
+std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls& found) {
+  RankHosts hosts = hosts_of_ranks(session);
+  std::vector<HostClock>& clocks = hosts.clocks;
+  if (clocks.size() < 2)
+    return {};
+  const std::vector<std::vector<HostEnd>> calls = ends_of_calls(found, hosts);
+  std::vector<bool> is_aligned(clocks.size(), false);
+  is_aligned[0] = true;
+  // In each round those that share calls with hosts of earlier rounds.
+  for (bool is_any_new = true; is_any_new;) {
+    is_any_new = false;
+    std::vector<bool> is_aligned_now = is_aligned;
     for (std::uint32_t host = 1; host < clocks.size(); ++host) {
-      if (known[host] != 0)
+      if (is_aligned[host])
         continue;
-      std::vector<Difference> list;
-      for (const auto& call : ends) {
-        const auto mine =
-            std::find_if(call.begin(), call.end(), [&](const Ends& e) { return e.host == host; });
-        const auto theirs = std::find_if(
-            call.begin(), call.end(), [&](const Ends& e) { return known[e.host] == 1; });
-        if (mine == call.end() || theirs == call.end())
-          continue;
-        const double there = theirs->end_ns + clocks[theirs->host].add_at(theirs->end_ns);
-        list.push_back({mine->end_ns, there - mine->end_ns});
-      }
-      if (list.size() < kFewestOfMedian)
+      const std::vector<Difference> differences = differences_of(host, calls, is_aligned, clocks);
+      if (differences.size() < kFewestOfMedian)
         continue;
-      HostClock& clock = clocks[host];
-      clock.knots = knots_of(list);
-      clock.calls = list.size();
-      std::vector<double> left;
-      for (const Difference& one : list)
-        left.push_back(std::abs(one.ns - clock.add_at(one.at_ns)));
-      const std::size_t p95 = (left.size() * 95 + 99) / 100 - 1;
-      std::nth_element(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(p95), left.end());
-      clock.residual_ns = left[p95];
-      known[host] = 2;  // others may go through it in the next round
-      more = true;
+      align_clock(differences, clocks[host]);
+      is_aligned_now[host] = true;
+      is_any_new = true;
     }
-    for (char& state : known)
-      state = state != 0 ? 1 : 0;
+    is_aligned = is_aligned_now;
   }
   return clocks;
 }
 
 namespace {
 
-/// `move(process, time)` of all times that allocators have.
-template <class Move>
-void move_allocators(model::Allocators& recorded, const Move& move) {
-  const auto process_of = [&](std::uint32_t allocator) {
-    return allocator < recorded.allocators.size() ? recorded.allocators[allocator].process : kNone;
-  };
-  for (model::Allocator& allocator : recorded.allocators) {
-    move(allocator.process, allocator.first_ns);
-    move(allocator.process, allocator.last_ns);
+/// Moves what was recorded from the clock of each host onto that of the reference.
+class ClockMover {
+ public:
+  ClockMover(Session& session, const std::vector<HostClock>& clocks)
+      : session_(session), clock_of_process_(session.processes.size(), nullptr) {
+    for (const HostClock& clock : clocks)
+      for (const std::uint32_t process : clock.processes)
+        if (!clock.knots.empty())
+          clock_of_process_[process] = &clock;
   }
-  for (model::Allocation& allocation : recorded.allocations) {
-    move(process_of(allocation.allocator), allocation.start_ns);
-    move(process_of(allocation.allocator), allocation.end_ns);
-  }
-  const auto move_event = [&](auto& event) { move(process_of(event.allocator), event.at_ns); };
-  for (model::ReservedMemory& reserved : recorded.reserved)
-    move_event(reserved);
-  for (model::FailedAllocation& failure : recorded.failures)
-    move_event(failure);
-}
 
-/// `move(process, time)` of all CPU samples, waits and counts. A thread without ranges has the
-/// clock of the recording that it is in.
-template <class Move>
-void move_cpu(Session& session, const Move& move) {
-  model::CpuProfile& cpu = session.cpu;
-  std::vector<std::uint32_t> process_of;
-  for (const model::CpuThread& thread : cpu.threads)
-    process_of.push_back(thread.thread < session.threads.size()
-                             ? session.threads[thread.thread].process
-                             : thread.recorded_with);
-  for (model::CpuSample& sample : cpu.samples)
-    move(process_of[sample.thread], sample.at_ns);
-  for (model::CpuCount& count : cpu.counts)
-    move(process_of[count.thread], count.at_ns);
-  for (model::CpuWait& wait : cpu.waits) {
-    move(process_of[wait.thread], wait.start_ns);
-    move(process_of[wait.thread], wait.end_ns);
+  void move_calls(CollectiveCalls& found) const {
+    for (auto* calls : {&found.calls, &found.standing, &found.messaging})
+      for (CollectiveCall& call : *calls)
+        move_both(call.process, call);
   }
-}
+
+  void move_session() const {
+    move_program();
+    move_gpu_work();
+    move_allocators();
+    for (model::SampleStream& samples : session_.samples)
+      move_samples(samples);
+    move_cpu();
+    session_.begin_ns = kOpen;
+    session_.end_ns = 0;
+    for (const model::Process& process : session_.processes) {
+      session_.begin_ns = std::min(session_.begin_ns, process.start_ns);
+      session_.end_ns = std::max(session_.end_ns, process.end_ns);
+    }
+  }
+
+ private:
+  void move(std::uint32_t process, std::int64_t& time_ns) const {
+    if (process >= clock_of_process_.size() || time_ns == kOpen)
+      return;
+    const HostClock* clock = clock_of_process_[process];
+    if (clock == nullptr)
+      return;
+    time_ns += static_cast<std::int64_t>(std::llround(clock->add_at(static_cast<double>(time_ns))));
+  }
+
+  void move_both(std::uint32_t process, auto& event) const {
+    move(process, event.start_ns);
+    move(process, event.end_ns);
+  }
+
+  [[nodiscard]] std::uint32_t process_of_thread(std::uint32_t thread) const {
+    return thread < session_.threads.size() ? session_.threads[thread].process : kNone;
+  }
+
+  [[nodiscard]] std::uint32_t process_of_stream(std::uint32_t stream) const {
+    return stream < session_.streams.size() ? session_.streams[stream].process : kNone;
+  }
+
+  /// Processes, and what their threads did.
+  void move_program() const {
+    for (std::uint32_t process = 0; process < session_.processes.size(); ++process)
+      move_both(process, session_.processes[process]);
+    for (model::Range& range : session_.ranges) {
+      const std::uint32_t end_thread = range.end_thread == kNone ? range.thread : range.end_thread;
+      move(process_of_thread(range.thread), range.start_ns);
+      move(process_of_thread(end_thread), range.end_ns);
+    }
+    for (model::OpenSpan& span : session_.open_spans)
+      move_both(process_of_thread(span.thread), span);
+    for (model::Mark& mark : session_.marks)
+      move(process_of_thread(mark.thread), mark.at_ns);
+    for (model::Launch& launch : session_.launches)
+      move_both(process_of_thread(launch.thread), launch);
+    for (model::MemoryEvent& event : session_.memory_events)
+      move(event.process, event.at_ns);
+  }
+
+  void move_gpu_work() const {
+    model::for_each_gpu_work(session_, [&](auto& events) {
+      for (auto& event : events)
+        move_both(process_of_stream(event.stream), event);
+    });
+    for (model::Synchronization& wait : session_.synchronizations) {
+      const bool has_call = wait.launch < session_.launches.size();
+      const std::uint32_t process = has_call
+                                        ? process_of_thread(session_.launches[wait.launch].thread)
+                                        : process_of_stream(wait.stream);
+      move_both(process, wait);
+    }
+    for (model::GpuPause& pause : session_.gpu_pauses)
+      move_both(pause.process, pause);
+  }
+
+  void move_allocators() const {
+    model::Allocators& recorded = session_.allocators;
+    const auto process_of = [&](std::uint32_t allocator) {
+      return allocator < recorded.allocators.size() ? recorded.allocators[allocator].process
+                                                    : kNone;
+    };
+    for (model::Allocator& allocator : recorded.allocators) {
+      move(allocator.process, allocator.first_ns);
+      move(allocator.process, allocator.last_ns);
+    }
+    for (model::Allocation& allocation : recorded.allocations)
+      move_both(process_of(allocation.allocator), allocation);
+    for (model::ReservedMemory& reserved : recorded.reserved)
+      move(process_of(reserved.allocator), reserved.at_ns);
+    for (model::FailedAllocation& failure : recorded.failures)
+      move(process_of(failure.allocator), failure.at_ns);
+  }
+
+  void move_samples(model::SampleStream& samples) const {
+    if (samples.other_clock)
+      return;  // joined to the GPU work of its device, which moved
+    const std::uint32_t process =
+        samples.device < session_.devices.size() ? session_.devices[samples.device].process : kNone;
+    for (std::int64_t& start_ns : samples.start_ns)
+      move(process, start_ns);
+    for (std::int64_t& end_ns : samples.end_ns)
+      move(process, end_ns);
+  }
+
+  /// A thread without ranges has the clock of the recording that it is in.
+  void move_cpu() const {
+    model::CpuProfile& cpu = session_.cpu;
+    std::vector<std::uint32_t> processes;
+    for (const model::CpuThread& thread : cpu.threads) {
+      const bool has_ranges = thread.thread < session_.threads.size();
+      processes.push_back(has_ranges ? session_.threads[thread.thread].process
+                                     : thread.recorded_with);
+    }
+    for (model::CpuSample& sample : cpu.samples)
+      move(processes[sample.thread], sample.at_ns);
+    for (model::CpuCount& count : cpu.counts)
+      move(processes[count.thread], count.at_ns);
+    for (model::CpuWait& wait : cpu.waits)
+      move_both(processes[wait.thread], wait);
+  }
+
+  Session& session_;
+  std::vector<const HostClock*> clock_of_process_;  ///< null where it stays
+};
 
 }  // namespace
 
@@ -189,89 +331,26 @@ std::vector<HostClock> align_hosts(Session& session, CollectiveCalls& found) {
   std::vector<HostClock> clocks = find_clocks(session, found);
   if (clocks.empty())
     return clocks;
-  std::vector<const HostClock*> of_process(session.processes.size(), nullptr);
-  for (const HostClock& clock : clocks)
-    for (const std::uint32_t process : clock.processes)
-      if (!clock.knots.empty())
-        of_process[process] = &clock;
-  const auto move = [&](std::uint32_t process, std::int64_t& at) {
-    if (process >= of_process.size() || of_process[process] == nullptr || at == kOpen)
-      return;
-    at += static_cast<std::int64_t>(
-        std::llround(of_process[process]->add_at(static_cast<double>(at))));
-  };
-  const auto both = [&](std::uint32_t process, auto& event) {
-    move(process, event.start_ns);
-    move(process, event.end_ns);
-  };
-  for (auto* list : {&found.calls, &found.standing, &found.messaging})
-    for (CollectiveCall& call : *list)
-      both(call.process, call);
-  const auto of_thread = [&](std::uint32_t thread) {
-    return thread < session.threads.size() ? session.threads[thread].process : kNone;
-  };
-  const auto of_stream = [&](std::uint32_t stream) {
-    return stream < session.streams.size() ? session.streams[stream].process : kNone;
-  };
-  for (std::uint32_t p = 0; p < session.processes.size(); ++p)
-    both(p, session.processes[p]);
-  for (model::Range& range : session.ranges) {
-    move(of_thread(range.thread), range.start_ns);
-    move(of_thread(range.end_thread == kNone ? range.thread : range.end_thread), range.end_ns);
-  }
-  for (model::OpenSpan& span : session.open_spans)
-    both(of_thread(span.thread), span);
-  for (model::Mark& mark : session.marks)
-    move(of_thread(mark.thread), mark.at_ns);
-  for (model::Launch& launch : session.launches)
-    both(of_thread(launch.thread), launch);
-  for (model::MemoryEvent& event : session.memory_events)
-    move(event.process, event.at_ns);
-  move_allocators(session.allocators, move);
-  model::for_each_gpu_work(session, [&](auto& events) {
-    for (auto& event : events)
-      both(of_stream(event.stream), event);
-  });
-  for (model::Synchronization& wait : session.synchronizations)
-    both(wait.launch < session.launches.size() ? of_thread(session.launches[wait.launch].thread)
-                                               : of_stream(wait.stream),
-         wait);
-  for (model::GpuPause& pause : session.gpu_pauses)
-    both(pause.process, pause);
-  for (model::SampleStream& samples : session.samples) {
-    const std::uint32_t process =
-        samples.device < session.devices.size() ? session.devices[samples.device].process : kNone;
-    if (samples.other_clock)
-      continue;  // joined to the GPU work of its device, which moved
-    for (std::int64_t& at : samples.start_ns)
-      move(process, at);
-    for (std::int64_t& at : samples.end_ns)
-      move(process, at);
-  }
-  move_cpu(session, move);
-  session.begin_ns = kOpen;
-  session.end_ns = 0;
-  for (const model::Process& process : session.processes) {
-    session.begin_ns = std::min(session.begin_ns, process.start_ns);
-    session.end_ns = std::max(session.end_ns, process.end_ns);
-  }
+  const ClockMover mover(session, clocks);
+  mover.move_calls(found);
+  mover.move_session();
   return clocks;
 }
 
 void describe_clocks(const std::vector<HostClock>& clocks,
                      const Session& session,
                      model::Report& report) {
-  double residual = 0;
+  double residual_ns = 0;
   std::size_t aligned = 0;
-  std::vector<std::string> others;
+  std::vector<std::string> not_aligned;
   for (std::size_t i = 1; i < clocks.size(); ++i) {
     const HostClock& clock = clocks[i];
     if (clock.knots.empty()) {
-      others.push_back(clock.host);
+      not_aligned.push_back(clock.host);
       continue;
     }
     ++aligned;
-    residual = std::max(residual, clock.residual_ns);
+    residual_ns = std::max(residual_ns, clock.residual_ns);
     for (const std::uint32_t process : clock.processes)
       for (model::Rank& rank : report.ranks)
         if (rank.rank == session.processes[process].rank)
@@ -280,12 +359,12 @@ void describe_clocks(const std::vector<HostClock>& clocks,
   if (aligned > 0)
     report.notes.push_back("clocks of " + base::counted(aligned + 1, "host") +
                            " aligned by the ends of collectives; 95 % of the ends agree within " +
-                           base::format_ns(residual));
-  if (!others.empty())
+                           base::format_ns(residual_ns));
+  if (!not_aligned.empty())
     report.losses.push_back(
         {"clocks_not_aligned",
-         others.size(),
-         "aligned by UTC only, without joined collectives: " + base::join(others, ", ")});
+         not_aligned.size(),
+         "aligned by UTC only, without joined collectives: " + base::join(not_aligned, ", ")});
 }
 
 }  // namespace rangescope::analyze
