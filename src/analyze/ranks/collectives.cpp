@@ -61,12 +61,14 @@ std::optional<Operation> find_call(std::string_view name) {
   static const auto calls = [] {
     std::unordered_map<std::string_view, Operation> out;
     for (const auto& [operation, names] : kCalls)
-      for (const std::string_view each : base::split(names, '|'))
-        out.emplace(each, operation);
+      for (const std::string_view call_name : base::split(names, '|'))
+        out.emplace(call_name, operation);
     return out;
   }();
   const auto found = calls.find(name);
-  return found == calls.end() ? std::nullopt : std::optional(found->second);
+  if (found == calls.end())
+    return std::nullopt;
+  return found->second;
 }
 
 /// Of MPI_Iallreduce that of MPI_Allreduce. Nothing for what begins no collective.
@@ -80,10 +82,21 @@ std::optional<Operation> find_later(std::string_view name) {
   return !call || is_message(*call) ? std::nullopt : call;
 }
 
+/// Sets operation and `later`; false where the name is no call.
+bool name_call(std::string_view name, CollectiveCall& call) {
+  std::optional<Operation> operation = find_call(name);
+  if (!operation) {
+    operation = find_later(name);
+    call.later = operation.has_value();
+  }
+  call.operation = operation.value_or(Operation::kOther);
+  return operation.has_value();
+}
+
 std::string_view domain_of(const Session& session, const model::Range& range) {
-  return range.domain < session.domains.size()
-             ? session.strings.view(session.domains[range.domain].name)
-             : std::string_view{};
+  if (range.domain >= session.domains.size())
+    return {};
+  return session.strings.view(session.domains[range.domain].name);
 }
 
 /// The numbers of a call's payload that matter, by the names that NCCL and our MPI layer give them.
@@ -149,66 +162,79 @@ class Requests {
   /// Sorts the messages by their start, and notes in each what became of it; then of collectives
   /// that were begun.
   void settle(const Session& session,
-              std::vector<CollectiveCall>& calls,
+              std::vector<CollectiveCall>& messages,
               std::vector<CollectiveCall>& collectives) const {
-    std::sort(calls.begin(), calls.end(), [&](const CollectiveCall& a, const CollectiveCall& b) {
-      const std::int64_t x = session.ranges[a.range].start_ns, y = session.ranges[b.range].start_ns;
-      return x != y ? x < y : a.range < b.range;
+    std::ranges::sort(messages, {}, [&](const CollectiveCall& call) {
+      return std::pair(session.ranges[call.range].start_ns, call.range);
     });
-    const auto places = [](const std::vector<CollectiveCall>& of) {
-      std::unordered_map<std::uint32_t, std::uint32_t> place;
-      for (std::uint32_t c = 0; c < of.size(); ++c)
-        place[of[c].range] = c;
-      return place;
-    };
-    const auto place = places(calls), of_collective = places(collectives);
-    std::map<std::uint32_t, CollectiveCall*>
-        last_of;  // by the call that completes it, null beside messages
-    for (const Completed& one : completed_) {
-      const auto from = begun_.find(one.request);
-      const auto wait = place.find(one.range);
-      if (from == begun_.end() || wait == place.end())
+    const auto message_of = places_by_range(messages);
+    const auto collective_of = places_by_range(collectives);
+    // The last collective that a call completes, by that call; null where it completes messages.
+    std::map<std::uint32_t, CollectiveCall*> last_collective_of;
+    for (const Completed& completed : completed_) {
+      const auto begin_range = begun_.find(completed.request);
+      const auto wait = message_of.find(completed.range);
+      if (begin_range == begun_.end() || wait == message_of.end())
         continue;
-      if (const auto begun = of_collective.find(from->second); begun != of_collective.end()) {
-        CollectiveCall* const call = &collectives[begun->second];
-        const auto [last, added] = last_of.try_emplace(wait->second, call);
-        if (!added && last->second != nullptr &&
-            session.ranges[call->range].start_ns > session.ranges[last->second->range].start_ns)
-          last->second = call;
+      const auto collective = collective_of.find(begin_range->second);
+      if (collective != collective_of.end()) {
+        CollectiveCall* const call = &collectives[collective->second];
+        const auto [entry, is_first] = last_collective_of.try_emplace(wait->second, call);
+        CollectiveCall*& last = entry->second;
+        const auto start_ns = [&](const CollectiveCall& begun) {
+          return session.ranges[begun.range].start_ns;
+        };
+        if (!is_first && last != nullptr && start_ns(*call) > start_ns(*last))
+          last = call;
       }
-      const auto begun = place.find(from->second);
-      if (begun == place.end())
+      const auto message = message_of.find(begin_range->second);
+      if (message == message_of.end())
         continue;
-      last_of[wait->second] = nullptr;
-      CollectiveCall& call = calls[begun->second];
-      call.done = wait->second;
-      if (one.said.source.rank == CollectiveCall::kNobody)
-        call.to = call.from = {};  // cancelled
-      if (call.operation == Operation::kSendLater)
-        continue;
-      call.from = one.said.source;
-      if (call.operation != Operation::kExchangeLater)
-        call.bytes = one.said.bytes;
-      ++calls[wait->second].received;
+      last_collective_of[wait->second] = nullptr;
+      complete(completed.payload, wait->second, messages[message->second], messages);
     }
     for (CollectiveCall& call : collectives)
       if (call.later)
         call.start_ns = call.end_ns;
-    for (const auto& [wait, call] : last_of) {
+    for (const auto& [wait, call] : last_collective_of) {
       if (call == nullptr)
         continue;
-      call->start_ns = calls[wait].start_ns;
-      call->end_ns = calls[wait].end_ns;
-      call->stood = calls[wait].range;
+      call->start_ns = messages[wait].start_ns;
+      call->end_ns = messages[wait].end_ns;
+      call->stood = messages[wait].range;
     }
   }
 
  private:
+  /// Notes in a message that was begun what the call that completed it says.
+  static void complete(const Fields& payload,
+                       std::uint32_t wait,
+                       CollectiveCall& message,
+                       std::vector<CollectiveCall>& messages) {
+    message.done = wait;
+    if (payload.source.rank == CollectiveCall::kNobody)
+      message.to = message.from = {};  // cancelled
+    if (message.operation == Operation::kSendLater)
+      return;
+    message.from = payload.source;
+    if (message.operation != Operation::kExchangeLater)
+      message.bytes = payload.bytes;
+    ++messages[wait].received;
+  }
+
+  static std::unordered_map<std::uint32_t, std::uint32_t> places_by_range(
+      const std::vector<CollectiveCall>& calls) {
+    std::unordered_map<std::uint32_t, std::uint32_t> places;
+    for (std::uint32_t place = 0; place < calls.size(); ++place)
+      places[calls[place].range] = place;
+    return places;
+  }
+
   using Key = std::pair<std::uint32_t, std::uint64_t>;  // process, number
   struct Completed {
     std::uint32_t range;
     Key request;
-    Fields said;
+    Fields payload;
   };
   std::map<Key, std::uint32_t> begun_;
   std::vector<Completed> completed_;
@@ -250,10 +276,10 @@ class CallKernels {
     });
     std::vector<std::uint32_t> waiting, kernels;
     for (std::size_t i = 0; i < events.size(); ++i) {
-      const bool other = i > 0 && events[i].thread != events[i - 1].thread;
-      if (other || (events[i].call != kNone && !kernels.empty()))
+      const bool is_other_thread = i > 0 && events[i].thread != events[i - 1].thread;
+      if (is_other_thread || (events[i].call != kNone && !kernels.empty()))
         settle(waiting, kernels);
-      if (other)
+      if (is_other_thread)
         waiting.clear();
       if (events[i].call != kNone)
         waiting.push_back(events[i].call);
@@ -265,43 +291,55 @@ class CallKernels {
   }
 
  private:
+  using Kernels = std::span<const std::uint32_t>;
+
   void settle(std::vector<std::uint32_t>& waiting, std::vector<std::uint32_t>& kernels) {
-    if (!waiting.empty() && !kernels.empty()) {
-      const auto take = [&](CollectiveCall& call, std::size_t first, std::size_t last) {
-        call.stream = session_.kernels[kernels[first]].stream;
-        call.start_ns = session_.kernels[kernels[first]].start_ns;
-        call.end_ns = session_.kernels[kernels[first]].end_ns;
-        for (std::size_t k = first + 1; k < last; ++k) {
-          call.start_ns = std::min(call.start_ns, session_.kernels[kernels[k]].start_ns);
-          call.end_ns = std::max(call.end_ns, session_.kernels[kernels[k]].end_ns);
-        }
-      };
-      const bool message = std::any_of(waiting.begin(), waiting.end(), [&](std::uint32_t call) {
-        return is_message(calls_[call].operation);
-      });
-      if (message) {  // of a group: which kernel moved which is unknown
-        for (const std::uint32_t call : waiting)
-          take(calls_[call], 0, kernels.size());
-      } else if (kernels.size() == waiting.size()) {
-        for (std::size_t i = 0; i < waiting.size(); ++i)
-          take(calls_[waiting[i]], i, i + 1);
-      } else {  // one kernel for several calls: they are one call of all their bytes
-        CollectiveCall& whole = calls_[waiting.front()];
-        take(whole, 0, kernels.size());
-        for (std::size_t i = 1; i < waiting.size(); ++i) {
-          CollectiveCall& part = calls_[waiting[i]];
-          if (part.communicator != whole.communicator || part.operation != whole.operation) {
-            whole.bytes = model::kNan;
-          } else {
-            whole.bytes += part.bytes;
-          }
-          part.range = kNone;
-        }
-      }
-    }
+    if (!waiting.empty() && !kernels.empty())
+      share_out(waiting, kernels);
     if (!kernels.empty())
       waiting.clear();
     kernels.clear();
+  }
+
+  void share_out(const std::vector<std::uint32_t>& waiting, Kernels kernels) {
+    const bool has_message = std::ranges::any_of(
+        waiting, [&](std::uint32_t call) { return is_message(calls_[call].operation); });
+    if (has_message) {  // of a group: which kernel moved which is unknown
+      for (const std::uint32_t call : waiting)
+        set_time(kernels, calls_[call]);
+    } else if (kernels.size() == waiting.size()) {
+      for (std::size_t i = 0; i < waiting.size(); ++i)
+        set_time(kernels.subspan(i, 1), calls_[waiting[i]]);
+    } else {
+      merge(waiting, kernels);
+    }
+  }
+
+  void set_time(Kernels kernels, CollectiveCall& call) const {
+    const model::Kernel& first = session_.kernels[kernels.front()];
+    call.stream = first.stream;
+    call.start_ns = first.start_ns;
+    call.end_ns = first.end_ns;
+    for (const std::uint32_t kernel : kernels.subspan(1)) {
+      call.start_ns = std::min(call.start_ns, session_.kernels[kernel].start_ns);
+      call.end_ns = std::max(call.end_ns, session_.kernels[kernel].end_ns);
+    }
+  }
+
+  /// Calls that do not have a kernel each are one call of all their bytes.
+  void merge(const std::vector<std::uint32_t>& waiting, Kernels kernels) {
+    CollectiveCall& merged = calls_[waiting.front()];
+    set_time(kernels, merged);
+    for (std::size_t i = 1; i < waiting.size(); ++i) {
+      CollectiveCall& part = calls_[waiting[i]];
+      const bool is_same_kind =
+          part.communicator == merged.communicator && part.operation == merged.operation;
+      if (is_same_kind)
+        merged.bytes += part.bytes;
+      else
+        merged.bytes = model::kNan;
+      part.range = kNone;
+    }
   }
 
   const Session& session_;
@@ -328,7 +366,7 @@ bool is_communication(std::string_view domain) {
 bool bandwidth_of(Operation operation, double bytes, double ranks, double ns, Bandwidth& out) {
   if (!(bytes > 0) || ranks < 2 || !(ns > 0))
     return false;
-  double all = bytes, factor = 1;
+  double total_bytes = bytes, factor = 1;
   switch (operation) {
     case Operation::kAllReduce: factor = 2 * (ranks - 1) / ranks; break;
     case Operation::kReduceScatter:
@@ -336,23 +374,20 @@ bool bandwidth_of(Operation operation, double bytes, double ranks, double ns, Ba
     case Operation::kAllToAll:
     case Operation::kGather:
     case Operation::kScatter:
-      all = bytes * ranks;
+      total_bytes = bytes * ranks;
       factor = (ranks - 1) / ranks;
       break;
     case Operation::kBroadcast:
     case Operation::kReduce: break;
     default: return false;
   }
-  out.algorithm = all / ns * 1e9;
+  out.algorithm = total_bytes / ns * 1e9;
   out.bus = out.algorithm * factor;
   return true;
 }
 
 void classify(std::string_view name, CollectiveCall& call) {
-  auto known = find_call(name);
-  if (!known)
-    call.later = (known = find_later(name)).has_value();
-  call.operation = known.value_or(Operation::kOther);
+  name_call(name, call);
 }
 
 void match_messages(const Session& session, const Members& members, CollectiveCalls& out) {
@@ -361,15 +396,15 @@ void match_messages(const Session& session, const Members& members, CollectiveCa
   const auto self_of = [&](const CollectiveCall& call) -> std::int32_t {
     if (call.self >= 0)
       return call.self;
-    const auto known = members.find(call.communicator);
-    if (known == members.end())
+    const auto found = members.find(call.communicator);
+    if (found == members.end())
       return CollectiveCall::kNobody;
-    const auto& all = known->second;
+    const std::set<std::uint32_t>& ranks = found->second;
     const std::uint32_t size = out.communicators[call.communicator].ranks;
-    if (size > 0 && all.size() != size)
+    if (size > 0 && ranks.size() != size)
       return CollectiveCall::kNobody;
-    return static_cast<std::int32_t>(
-        std::distance(all.begin(), all.find(session.processes[call.process].rank)));
+    const auto self = ranks.find(session.processes[call.process].rank);
+    return static_cast<std::int32_t>(std::distance(ranks.begin(), self));
   };
   using Key = std::tuple<std::uint32_t,
                          std::int32_t,
@@ -390,119 +425,178 @@ void match_messages(const Session& session, const Members& members, CollectiveCa
       keys[{call.communicator, call.from.rank, self, call.from.tag}].receives.push_back(c);
   }
   for (const auto& [key, ends] : keys) {
-    const std::size_t both = std::min(ends.sends.size(), ends.receives.size());
-    for (std::size_t i = 0; i < both; ++i)
+    const std::size_t matched = std::min(ends.sends.size(), ends.receives.size());
+    for (std::size_t i = 0; i < matched; ++i)
       out.messages.push_back({ends.sends[i], ends.receives[i]});
-    out.unmatched += ends.sends.size() + ends.receives.size() - 2 * both;
+    out.unmatched += ends.sends.size() + ends.receives.size() - 2 * matched;
   }
 }
 
-CollectiveCalls find_collectives(const Session& session) {
-  CollectiveCalls out;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int32_t> selves;
-  Requests requests;
-  std::size_t field = 0;
-  const auto& fields = session.payload_fields;
-  for (std::uint32_t r = 0; r < session.ranges.size(); ++r) {
-    const std::size_t first = field;
-    while (field < fields.size() && fields[field].range == r)
-      ++field;
-    const model::Range& range = session.ranges[r];
-    if (!is_communication(session, range) || range.thread >= session.threads.size())
-      continue;
-    const std::uint32_t process = session.threads[range.thread].process;
-    if (process >= session.processes.size() || session.processes[process].rank == kNone)
-      continue;
-    const bool nccl = domain_of(session, range) == "NCCL";
-    const Fields said = fields_of(session, std::span(fields).subspan(first, field - first));
-    if (said.ranks > 0 && said.communicator != 0) {
-      const std::uint32_t made = out.communicator(nccl, said.communicator);
-      out.communicators[made].ranks = said.ranks;
-      if (said.self >= 0)
-        selves[{made, process}] = said.self;
-    }
-    const std::string_view name = session.strings.view(range.name);
-    auto call = find_call(name);
-    const bool later = !call && (call = find_later(name));
-    if (!call)
-      continue;
-    if (!nccl && said.communicator == 0 && *call != Operation::kWait)
-      continue;  // nobody saw it made
-    CollectiveCall made{range.start_ns,
-                        range.end_ns,
-                        r,
-                        process,
-                        out.communicator(nccl, said.communicator),
-                        range.name,
-                        *call,
-                        said.bytes};
-    made.self = said.self;
-    made.later = later;
-    if (*call == Operation::kBarrier)
-      made.bytes = 0;
-    if (*call != Operation::kWait)
-      requests.begun(made, said.request);
-    else if (!requests.completed(session, std::span(fields).subspan(first, field - first), process))
-      continue;
-    const bool sends = *call == Operation::kSend || *call == Operation::kSendLater;
-    if (*call == Operation::kExchange || *call == Operation::kExchangeLater)
-      made.to = said.peer, made.from = said.source;
-    else if (is_message(*call))
-      (sends ? made.to : made.from) = said.peer;
-    if (range.end_ns != kOpen) {
-      out.calls.push_back(made);
-    } else if (!is_message(*call)) {
-      made.end_ns = session.end_ns;
-      out.standing.push_back(made);
-    }
-  }
-  CallKernels(session, out.calls).run();
-  const auto others =
-      std::stable_partition(out.calls.begin(), out.calls.end(), [](const CollectiveCall& call) {
-        return !is_message(call.operation);
-      });
-  out.messaging.assign(others, out.calls.end());
-  out.calls.erase(others, out.calls.end());
-  requests.settle(session, out.messaging, out.calls);
-  Members members;
-  for (auto* list : {&out.calls, &out.messaging}) {
-    for (CollectiveCall& call : *list) {
-      members[call.communicator].insert(session.processes[call.process].rank);
-      if (call.self >= 0)
-        continue;
-      if (const auto said = selves.find({call.communicator, call.process}); said != selves.end())
-        call.self = said->second;
-    }
-  }
-  match_messages(session, members, out);
+namespace {
 
-  // By communicator, rank and time; then the n-th beside the n-th.
-  const auto rank_of = [&](const CollectiveCall& call) {
-    return session.processes[call.process].rank;
-  };
-  for (const CollectiveCall& call : out.calls)
-    ++out.made[call.communicator][rank_of(call)];
-  std::sort(
-      out.calls.begin(), out.calls.end(), [&](const CollectiveCall& a, const CollectiveCall& b) {
-        return std::tuple(a.communicator, rank_of(a), session.ranges[a.range].start_ns, a.range) <
-               std::tuple(b.communicator, rank_of(b), session.ranges[b.range].start_ns, b.range);
-      });
-  for (std::size_t i = 0; i < out.calls.size();) {
-    std::vector<RankCalls> ranks;
-    const std::uint32_t one = out.calls[i].communicator;
-    std::uint64_t fewest = UINT64_MAX, most = 0;
-    for (std::size_t last = i; i < out.calls.size() && out.calls[i].communicator == one; i = last) {
-      while (last < out.calls.size() && out.calls[last].communicator == one &&
-             rank_of(out.calls[last]) == rank_of(out.calls[i]))
-        ++last;
-      ranks.push_back({i, last});
-      fewest = std::min<std::uint64_t>(fewest, last - i);
-      most = std::max<std::uint64_t>(most, last - i);
+/// Finds the calls of a session, range by range, and brings those of all ranks together.
+class CallFinder {
+ public:
+  explicit CallFinder(const Session& session) : session_(session) {}
+
+  CollectiveCalls run() {
+    std::size_t field = 0;
+    const std::span fields(session_.payload_fields);
+    for (std::uint32_t range = 0; range < session_.ranges.size(); ++range) {
+      const std::size_t first = field;
+      while (field < fields.size() && fields[field].range == range)
+        ++field;
+      add_range(range, fields.subspan(first, field - first));
     }
-    if (ranks.size() > 1)
-      join_calls(session, ranks, 0, fewest, most, out);
+    CallKernels(session_, out_.calls).run();
+    separate_messages();
+    requests_.settle(session_, out_.messaging, out_.calls);
+    match_messages(session_, members_with_selves(), out_);
+    join_by_communicator();
+    return std::move(out_);
   }
-  return out;
+
+ private:
+  using PayloadFields = std::span<const model::PayloadField>;
+
+  [[nodiscard]] std::uint32_t rank_of(const CollectiveCall& call) const {
+    return session_.processes[call.process].rank;
+  }
+
+  void add_range(std::uint32_t index, PayloadFields fields) {
+    const model::Range& range = session_.ranges[index];
+    if (!is_communication(session_, range) || range.thread >= session_.threads.size())
+      return;
+    const std::uint32_t process = session_.threads[range.thread].process;
+    if (process >= session_.processes.size() || session_.processes[process].rank == kNone)
+      return;
+    const bool is_nccl = domain_of(session_, range) == "NCCL";
+    const Fields payload = fields_of(session_, fields);
+    if (payload.ranks > 0 && payload.communicator != 0)
+      add_communicator(is_nccl, process, payload);
+    CollectiveCall call;
+    const bool is_call = name_call(session_.strings.view(range.name), call);
+    if (!is_call)
+      return;
+    const bool is_wait = call.operation == Operation::kWait;
+    const bool has_unknown_communicator = !is_nccl && payload.communicator == 0;
+    if (has_unknown_communicator && !is_wait)
+      return;
+    call.start_ns = range.start_ns;
+    call.end_ns = range.end_ns;
+    call.range = index;
+    call.process = process;
+    call.communicator = out_.communicator(is_nccl, payload.communicator);
+    call.name = range.name;
+    call.bytes = call.operation == Operation::kBarrier ? 0 : payload.bytes;
+    call.self = payload.self;
+    set_ends(payload, call);
+    if (!is_wait)
+      requests_.begun(call, payload.request);
+    else if (!requests_.completed(session_, fields, process))
+      return;
+    if (range.end_ns != kOpen) {
+      out_.calls.push_back(call);
+    } else if (!is_message(call.operation)) {
+      call.end_ns = session_.end_ns;
+      out_.standing.push_back(call);
+    }
+  }
+
+  void add_communicator(bool is_nccl, std::uint32_t process, const Fields& payload) {
+    const std::uint32_t communicator = out_.communicator(is_nccl, payload.communicator);
+    out_.communicators[communicator].ranks = payload.ranks;
+    if (payload.self >= 0)
+      selves_[{communicator, process}] = payload.self;
+  }
+
+  /// Of a message from and to which rank it is.
+  static void set_ends(const Fields& payload, CollectiveCall& call) {
+    switch (call.operation) {
+      case Operation::kExchange:
+      case Operation::kExchangeLater:
+        call.to = payload.peer;
+        call.from = payload.source;
+        break;
+      case Operation::kSend:
+      case Operation::kSendLater: call.to = payload.peer; break;
+      default:
+        if (is_message(call.operation))
+          call.from = payload.peer;
+    }
+  }
+
+  void separate_messages() {
+    const auto is_collective = [](const CollectiveCall& call) {
+      return !is_message(call.operation);
+    };
+    const auto messages =
+        std::stable_partition(out_.calls.begin(), out_.calls.end(), is_collective);
+    out_.messaging.assign(messages, out_.calls.end());
+    out_.calls.erase(messages, out_.calls.end());
+  }
+
+  /// Fills in own ranks that another call of the process had.
+  Members members_with_selves() {
+    Members members;
+    for (auto* calls : {&out_.calls, &out_.messaging}) {
+      for (CollectiveCall& call : *calls) {
+        members[call.communicator].insert(rank_of(call));
+        const auto self = selves_.find({call.communicator, call.process});
+        if (call.self < 0 && self != selves_.end())
+          call.self = self->second;
+      }
+    }
+    return members;
+  }
+
+  /// Sorts by communicator, rank and time; then the n-th calls of the ranks are one.
+  void join_by_communicator() {
+    for (const CollectiveCall& call : out_.calls)
+      ++out_.made[call.communicator][rank_of(call)];
+    const auto order = [&](const CollectiveCall& call) {
+      const std::int64_t start_ns = session_.ranges[call.range].start_ns;
+      return std::tuple(call.communicator, rank_of(call), start_ns, call.range);
+    };
+    std::ranges::sort(out_.calls, {}, order);
+    for (std::size_t first = 0; first < out_.calls.size();) {
+      std::vector<RankCalls> ranks;
+      std::uint64_t fewest = UINT64_MAX, most = 0;
+      const std::uint32_t communicator = out_.calls[first].communicator;
+      while (first < out_.calls.size() && out_.calls[first].communicator == communicator) {
+        const std::size_t last = end_of_rank(first);
+        ranks.push_back({first, last});
+        fewest = std::min<std::uint64_t>(fewest, last - first);
+        most = std::max<std::uint64_t>(most, last - first);
+        first = last;
+      }
+      if (ranks.size() > 1)
+        join_calls(session_, ranks, 0, fewest, most, out_);
+    }
+  }
+
+  /// Behind the last call of the same communicator and rank as `first`.
+  [[nodiscard]] std::size_t end_of_rank(std::size_t first) const {
+    const auto owner = [&](std::size_t call) {
+      return std::pair(out_.calls[call].communicator, rank_of(out_.calls[call]));
+    };
+    std::size_t last = first;
+    while (last < out_.calls.size() && owner(last) == owner(first))
+      ++last;
+    return last;
+  }
+
+  const Session& session_;
+  CollectiveCalls out_;
+  Requests requests_;
+  /// Own ranks, by communicator and process.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int32_t> selves_;
+};
+
+}  // namespace
+
+CollectiveCalls find_collectives(const Session& session) {
+  return CallFinder(session).run();
 }
 
 std::size_t join_calls(const Session& session,
@@ -515,11 +609,11 @@ std::size_t join_calls(const Session& session,
   for (const RankCalls& calls : ranks)
     kept = std::min(kept, calls.last - calls.first);
   const auto same = [&](std::size_t n) {
-    const CollectiveCall& one = found.calls[ranks.front().first + n];
-    return std::all_of(ranks.begin(), ranks.end(), [&](const RankCalls& calls) {
+    const CollectiveCall& first = found.calls[ranks.front().first + n];
+    return std::ranges::all_of(ranks, [&](const RankCalls& calls) {
       const CollectiveCall& other = found.calls[calls.first + n];
-      return other.operation == one.operation &&
-             session.strings.view(other.name) == session.strings.view(one.name);
+      return other.operation == first.operation &&
+             session.strings.view(other.name) == session.strings.view(first.name);
     });
   };
   std::size_t n = 0;
@@ -529,8 +623,10 @@ std::size_t join_calls(const Session& session,
       joined.calls.push_back(static_cast<std::uint32_t>(calls.first + n));
     found.joined.push_back(std::move(joined));
   }
-  found.unjoined +=
-      most - (n == kept ? fewest : std::min<std::uint64_t>(fewest, std::uint64_t{n} << shift));
+  std::uint64_t joined_of_rank = fewest;
+  if (n != kept)
+    joined_of_rank = std::min<std::uint64_t>(fewest, std::uint64_t{n} << shift);
+  found.unjoined += most - joined_of_rank;
   return n;
 }
 

@@ -5,7 +5,7 @@
 // them in one order. A call of NCCL takes as long as its kernels, which the same thread launched
 // next; else as long as its range.
 //
-// The last rank to arrive waits for nobody: the shortest time of a call is its transfer, what the
+// The last rank to arrive does not wait: the shortest time of a call is its transfer, what the
 // others took longer they waited. That needs no common clock. O(calls log calls).
 //
 // Messages are matched likewise: on a communicator the n-th send of a tag from one rank to another
