@@ -41,7 +41,7 @@ class Joiner {
       one.context = from.call->context;
       one.hidden_ns =
           from.call->hidden_ns == kUnknown && !digest_.total ? 0 : number(from.call->hidden_ns);
-      one.stands_for = from.stands_for;
+      one.represented_calls = from.stands_for;
     }
     return std::move(found_);
   }
@@ -261,7 +261,7 @@ std::map<std::uint32_t, analyze::CommunicationSum> add_collectives(const Digest&
   if (!whole)
     return {};
   PlaceRules rules;
-  rules.beside = [&](const Timed& one, std::int64_t ns) { return joiner.beside(one, ns); };
+  rules.hidden_ns = [&](const Timed& one, std::int64_t ns) { return joiner.beside(one, ns); };
   rules.parent = [&](std::uint32_t region) { return digest.regions[region].parent; };
   rules.same = [](std::uint32_t region) { return region; };
   rules.count = digest.regions.size();

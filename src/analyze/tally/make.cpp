@@ -447,7 +447,7 @@ class Maker {
     into.hidden_ns = whole(around.hidden_ns);
     into.context = context(surroundings.contexts[around.context]);
     into.beside = static_cast<std::uint32_t>(beside.size());
-    if (const Stretches* kernels = surroundings.beside(call.process, call.stream);
+    if (const Stretches* kernels = surroundings.other_kernels(call.process, call.stream);
         kernels != nullptr) {
       Spans parts = kernels->parts(call.start_ns, call.end_ns);
       close_gaps(parts);
