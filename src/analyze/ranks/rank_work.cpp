@@ -34,9 +34,11 @@ class MediansOfOthers {
   [[nodiscard]] double median() const { return middle_; }  ///< of all, the larger one of two
   /// `value`: one of them. Of two the mean.
   [[nodiscard]] double without(double value) const {
+    const double lower_middle = value < middle_ ? middle_ : below_;
     if (!odd_)
-      return value < middle_ ? middle_ : below_;
-    return ((value < middle_ ? middle_ : below_) + (value > middle_ ? middle_ : above_)) / 2;
+      return lower_middle;
+    const double upper_middle = value > middle_ ? middle_ : above_;
+    return (lower_middle + upper_middle) / 2;
   }
 
  private:
@@ -61,14 +63,14 @@ void add_tokens(const Session& session, model::Report& report) {
     return region.utilization && region.utilization->useful_tokens;
   };
   for (const model::Region& region : report.regions) {
-    if (!region.process || region.thread || *region.process >= rank_of.size() || !has(region))
+    const bool is_of_process = region.process && !region.thread;
+    if (!is_of_process || *region.process >= rank_of.size() || !has(region))
       continue;
-    bool counted = false;
-    for (std::uint32_t at = region.parent; at != kNone && !counted; at = report.regions[at].parent)
-      counted = has(report.regions[at]);
-    if (counted)
-      continue;
-    if (const std::uint32_t rank = rank_of[*region.process]; rank != kNone)
+    std::uint32_t outer = region.parent;
+    while (outer != kNone && !has(report.regions[outer]))
+      outer = report.regions[outer].parent;
+    const std::uint32_t rank = rank_of[*region.process];
+    if (outer == kNone && rank != kNone)
       report.ranks[rank].work.tokens +=
           *region.utilization->useful_tokens * static_cast<double>(region.occurrences);
   }
@@ -76,220 +78,348 @@ void add_tokens(const Session& session, model::Report& report) {
 
 }  // namespace
 
-Works works_of(const Session& session,
-               const model::Report& report,
-               const std::function<std::uint32_t(std::string_view)>& number_of) {
-  Works out;
-  for (const model::Rank& rank : report.ranks)
-    out.ranks.emplace_back().rank = rank.rank;
-  const std::vector<std::uint32_t> rank_of = places_of(session, report);
-  const auto rank_of_stream = [&](std::uint32_t stream) {
-    const std::uint32_t process =
-        stream < session.streams.size() ? session.streams[stream].process : kNone;
-    return process < rank_of.size() ? rank_of[process] : kNone;
-  };
-  // Sessions that were joined hold equal names and shapes several times.
-  const std::vector<char> nccl = nccl_kernels(session);
-  using Size = decltype(WorkOfRank::Paced::size);
-  std::map<Size, std::uint32_t> sizes;
-  std::vector<std::map<Size, std::uint32_t>::const_iterator> size_of;
-  std::vector<double> threads;
-  for (const model::KernelShape& shape : session.kernel_shapes) {
-    const Size size{shape.grid[0],
-                    shape.grid[1],
-                    shape.grid[2],
-                    shape.block[0],
-                    shape.block[1],
-                    shape.block[2]};
-    size_of.push_back(sizes.try_emplace(size, static_cast<std::uint32_t>(sizes.size())).first);
-    double product = 1;
-    for (const std::uint32_t n : size)
-      product *= std::max(1u, n);
-    threads.push_back(product);
+namespace {
+
+using Size = decltype(WorkOfRank::Paced::size);
+
+/// Numbers the shapes of kernels: sessions that were joined hold equal ones several times.
+class ShapeSizes {
+ public:
+  explicit ShapeSizes(const Session& session) {
+    for (const model::KernelShape& shape : session.kernel_shapes) {
+      const Size size{shape.grid[0],
+                      shape.grid[1],
+                      shape.grid[2],
+                      shape.block[0],
+                      shape.block[1],
+                      shape.block[2]};
+      const auto next = static_cast<std::uint32_t>(number_of_.size());
+      entries_.push_back(number_of_.try_emplace(size, next).first);
+      double threads = 1;
+      for (const std::uint32_t dimension : size)
+        threads *= std::max(1u, dimension);
+      threads_.push_back(threads);
+    }
   }
-  std::vector<std::unordered_map<std::uint64_t, WorkOfRank::Paced>> sums(out.ranks.size());
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans(session.processes.size(),
-                                                           {model::kOpen, 0});
-  // Kernels share the GPU with those of NCCL, which take part of it while they wait: they say
-  // nothing of its pace.
-  std::vector<Stretches> shared(session.processes.size());
-  for (const model::Kernel& kernel : session.kernels)
-    if (rank_of_stream(kernel.stream) != kNone && kernel.name < nccl.size() &&
-        nccl[kernel.name] != 0)
-      shared[session.streams[kernel.stream].process].add(kernel.start_ns, kernel.end_ns);
-  for (Stretches& each : shared)
-    each.finish();
-  for (const model::Kernel& kernel : session.kernels) {
+
+  [[nodiscard]] bool has(std::uint32_t shape) const { return shape < entries_.size(); }
+  [[nodiscard]] const Size& size(std::uint32_t shape) const { return entries_[shape]->first; }
+  [[nodiscard]] std::uint32_t number(std::uint32_t shape) const { return entries_[shape]->second; }
+  [[nodiscard]] double threads(std::uint32_t shape) const { return threads_[shape]; }
+
+ private:
+  std::map<Size, std::uint32_t> number_of_;
+  std::vector<std::map<Size, std::uint32_t>::const_iterator> entries_;  ///< by shape
+  std::vector<double> threads_;
+};
+
+/// Sums up what the ranks of a session did.
+class WorkSums {
+ public:
+  WorkSums(const Session& session,
+           const model::Report& report,
+           const std::function<std::uint32_t(std::string_view)>& number_of)
+      : session_(session),
+        number_of_(number_of),
+        rank_of_process_(places_of(session, report)),
+        is_nccl_(nccl_kernels(session)),
+        sizes_(session),
+        sums_(report.ranks.size()),
+        spans_(session.processes.size(), {model::kOpen, 0}),
+        nccl_times_(session.processes.size()) {
+    for (const model::Rank& rank : report.ranks)
+      out_.ranks.emplace_back().rank = rank.rank;
+  }
+
+  Works run() {
+    find_nccl_times();
+    for (const model::Kernel& kernel : session_.kernels)
+      add_kernel(kernel);
+    keep_frequent_kernels();
+    for (const model::Copy& copy : session_.copies)
+      add_copy(copy);
+    add_gpus();
+    for (const model::SampleStream& stream : session_.samples)
+      for (const model::SampledMetric& metric : stream.metrics)
+        if (metric.name == "sm_clock" || metric.name == "clock_limited")
+          add_clock(stream, metric);
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t rank_of_stream(std::uint32_t stream) const {
+    if (stream >= session_.streams.size())
+      return kNone;
+    const std::uint32_t process = session_.streams[stream].process;
+    return process < rank_of_process_.size() ? rank_of_process_[process] : kNone;
+  }
+
+  [[nodiscard]] bool is_nccl(const model::Kernel& kernel) const {
+    return is_nccl_[kernel.name] != 0;
+  }
+
+  /// Kernels share the GPU with those of NCCL, which take part of it while they wait: the times of
+  /// such kernels do not show how fast the GPU is.
+  void find_nccl_times() {
+    for (const model::Kernel& kernel : session_.kernels) {
+      if (rank_of_stream(kernel.stream) == kNone || kernel.name >= is_nccl_.size())
+        continue;
+      if (is_nccl(kernel))
+        nccl_times_[session_.streams[kernel.stream].process].add(kernel.start_ns, kernel.end_ns);
+    }
+    for (Stretches& times : nccl_times_)
+      times.finish();
+  }
+
+  void add_kernel(const model::Kernel& kernel) {
     const std::uint32_t rank = rank_of_stream(kernel.stream);
-    if (rank == kNone || kernel.name >= nccl.size())
-      continue;
-    auto& [first, last] = spans[session.streams[kernel.stream].process];
-    first = std::min(first, kernel.start_ns);
-    last = std::max(last, kernel.end_ns);
-    if (nccl[kernel.name] != 0)
-      continue;
+    if (rank == kNone || kernel.name >= is_nccl_.size())
+      return;
+    const std::uint32_t process = session_.streams[kernel.stream].process;
+    auto& [first_ns, last_ns] = spans_[process];
+    first_ns = std::min(first_ns, kernel.start_ns);
+    last_ns = std::max(last_ns, kernel.end_ns);
+    if (is_nccl(kernel))
+      return;
     const std::int64_t ns = length_ns(kernel.start_ns, kernel.end_ns);
-    WorkOfRank& work = out.ranks[rank];
+    WorkOfRank& work = out_.ranks[rank];
     ++work.kernels;
     work.kernel_ns = plus(work.kernel_ns, ns);
-    if (kernel.shape >= size_of.size())
-      continue;
-    work.kernel_threads += threads[kernel.shape];
-    if (shared[session.streams[kernel.stream].process].within(kernel.start_ns, kernel.end_ns) > 0)
-      continue;
-    const std::uint32_t name = shown_name(session.kernel_names[kernel.name]);
-    WorkOfRank::Paced& sum = sums[rank][std::uint64_t{name} << 32 | size_of[kernel.shape]->second];
-    sum.size = size_of[kernel.shape]->first;
+    if (!sizes_.has(kernel.shape))
+      return;
+    work.kernel_threads += sizes_.threads(kernel.shape);
+    if (nccl_times_[process].within(kernel.start_ns, kernel.end_ns) > 0)
+      return;
+    const std::uint32_t name = shown_name(session_.kernel_names[kernel.name]);
+    WorkOfRank::Paced& sum = sums_[rank][std::uint64_t{name} << 32 | sizes_.number(kernel.shape)];
+    sum.size = sizes_.size(kernel.shape);
     ++sum.calls;
     sum.ns = plus(sum.ns, ns);
   }
-  for (std::size_t rank = 0; rank < sums.size(); ++rank)
-    for (auto& [same, sum] : sums[rank]) {
-      if (sum.calls < kFewestCalls)
-        continue;
-      sum.name = number_of(session.strings.view(static_cast<model::StringId>(same >> 32)));
-      out.ranks[rank].paced.push_back(sum);
-    }
-  for (const model::Copy& copy : session.copies)
-    if (const std::uint32_t rank = rank_of_stream(copy.stream); rank != kNone)
-      out.ranks[rank].copied_bytes =
-          plus(out.ranks[rank].copied_bytes, static_cast<std::int64_t>(copy.bytes));
 
-  std::set<std::pair<std::uint32_t, model::StringId>> uses;  // process, GPU
-  for (std::uint32_t s = 0; s < session.streams.size(); ++s)
-    if (rank_of_stream(s) != kNone && session.streams[s].device < session.devices.size())
-      uses.emplace(session.streams[s].process, session.devices[session.streams[s].device].uuid);
-  for (const auto& [process, uuid] : uses)
-    out.ranks[rank_of[process]].gpus.push_back({process,
-                                                number_of(session.strings.view(uuid)),
-                                                spans[process].first,
-                                                spans[process].second});
-  for (const model::SampleStream& stream : session.samples) {
-    const model::Device* device =
-        stream.device < session.devices.size() ? &session.devices[stream.device] : nullptr;
-    for (const model::SampledMetric& metric : stream.metrics) {
-      if (metric.name != "sm_clock" && metric.name != "clock_limited")
-        continue;
-      SampledClock clock;
-      clock.uuid = number_of(device != nullptr ? session.strings.view(device->uuid)
-                                               : std::string_view(stream.uuid));
-      if (device != nullptr)
-        clock.process = device->process;
-      clock.limited = metric.name == "clock_limited";
-      for (std::size_t i = 0; i < metric.values.size() && i < stream.start_ns.size(); ++i) {
-        const std::int64_t at = stream.start_ns[i] + stream.offset_ns,
-                           until = stream.end_ns[i] + stream.offset_ns;
-        if (!std::isnan(metric.values[i]))
-          clock.samples.push_back({at, until, until - at, static_cast<double>(metric.values[i])});
+  void keep_frequent_kernels() {
+    for (std::size_t rank = 0; rank < sums_.size(); ++rank) {
+      for (auto& [key, sum] : sums_[rank]) {
+        if (sum.calls < kFewestCalls)
+          continue;
+        const auto name = static_cast<model::StringId>(key >> 32);
+        sum.name = number_of_(session_.strings.view(name));
+        out_.ranks[rank].paced.push_back(sum);
       }
-      if (!clock.samples.empty())
-        out.clocks.push_back(std::move(clock));
     }
   }
-  return out;
+
+  void add_copy(const model::Copy& copy) {
+    const std::uint32_t rank = rank_of_stream(copy.stream);
+    if (rank == kNone)
+      return;
+    std::int64_t& bytes = out_.ranks[rank].copied_bytes;
+    bytes = plus(bytes, static_cast<std::int64_t>(copy.bytes));
+  }
+
+  void add_gpus() {
+    std::set<std::pair<std::uint32_t, model::StringId>> gpus;  // process, UUID
+    for (std::uint32_t index = 0; index < session_.streams.size(); ++index) {
+      const model::Stream& stream = session_.streams[index];
+      if (rank_of_stream(index) != kNone && stream.device < session_.devices.size())
+        gpus.emplace(stream.process, session_.devices[stream.device].uuid);
+    }
+    for (const auto& [process, uuid] : gpus) {
+      const auto& [first_ns, last_ns] = spans_[process];
+      out_.ranks[rank_of_process_[process]].gpus.push_back(
+          {process, number_of_(session_.strings.view(uuid)), first_ns, last_ns});
+    }
+  }
+
+  void add_clock(const model::SampleStream& stream, const model::SampledMetric& metric) {
+    SampledClock clock;
+    if (stream.device < session_.devices.size()) {
+      const model::Device& device = session_.devices[stream.device];
+      clock.uuid = number_of_(session_.strings.view(device.uuid));
+      clock.process = device.process;
+    } else {
+      clock.uuid = number_of_(stream.uuid);
+    }
+    clock.limited = metric.name == "clock_limited";
+    for (std::size_t i = 0; i < metric.values.size() && i < stream.start_ns.size(); ++i) {
+      const std::int64_t start_ns = stream.start_ns[i] + stream.offset_ns;
+      const std::int64_t end_ns = stream.end_ns[i] + stream.offset_ns;
+      const auto value = static_cast<double>(metric.values[i]);
+      if (!std::isnan(metric.values[i]))
+        clock.samples.push_back({start_ns, end_ns, end_ns - start_ns, value});
+    }
+    if (!clock.samples.empty())
+      out_.clocks.push_back(std::move(clock));
+  }
+
+  const Session& session_;
+  const std::function<std::uint32_t(std::string_view)>& number_of_;
+  Works out_;
+  std::vector<std::uint32_t> rank_of_process_;
+  std::vector<char> is_nccl_;  ///< by kernel name
+  ShapeSizes sizes_;
+  /// Of each rank, by name and number of the size.
+  std::vector<std::unordered_map<std::uint64_t, WorkOfRank::Paced>> sums_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans_;  ///< of kernels, by process
+  std::vector<Stretches> nccl_times_;                         ///< by process
+};
+
+}  // namespace
+
+Works works_of(const Session& session,
+               const model::Report& report,
+               const std::function<std::uint32_t(std::string_view)>& number_of) {
+  return WorkSums(session, report, number_of).run();
 }
+
+namespace {
+
+using Text = std::function<std::string_view(std::uint32_t)>;
+/// A kernel by name and size: what each of some ranks had of it.
+using RanksOfKernel = std::vector<std::pair<std::uint32_t, const WorkOfRank::Paced*>>;
+using KernelKey = std::pair<std::uint32_t, Size>;
+
+void fill_sums(const WorkOfRank& sums, const Text& text, model::Rank& rank) {
+  model::RankWork& work = rank.work;
+  work.known = true;
+  work.kernels = sums.kernels;
+  work.kernel_ns = number(sums.kernel_ns);
+  work.kernel_threads = sums.kernel_threads;
+  work.copied_bytes = number(sums.copied_bytes);
+  std::set<std::string_view> cards;
+  for (const WorkOfRank::Gpu& gpu : sums.gpus)
+    cards.insert(text(gpu.uuid));
+  if (cards.size() == 1)
+    rank.card = *cards.begin();
+}
+
+double mean_ns(const WorkOfRank::Paced& kernel) {
+  return static_cast<double>(kernel.ns) / static_cast<double>(kernel.calls);
+}
+
+/// By kernels that more than half of the ranks ran: what a rank took over what the others would
+/// have.
+void judge_kernel_pace(const std::map<KernelKey, RanksOfKernel>& kernels,
+                       std::size_t ranks,
+                       model::Report& report) {
+  std::vector<double> usual_ns(ranks);
+  for (const auto& [key, of_ranks] : kernels) {
+    if (of_ranks.size() < 2 || of_ranks.size() * 2 <= ranks)
+      continue;
+    std::vector<double> means_ns;
+    for (const auto& [rank, kernel] : of_ranks)
+      means_ns.push_back(mean_ns(*kernel));
+    const MediansOfOthers medians(std::move(means_ns));
+    for (const auto& [rank, kernel] : of_ranks) {
+      const double others_ns = medians.without(mean_ns(*kernel));
+      usual_ns[rank] += static_cast<double>(kernel->calls) * others_ns;
+      report.ranks[rank].work.paced_kernel_ns += static_cast<double>(kernel->ns);
+    }
+  }
+  for (std::size_t rank = 0; rank < usual_ns.size(); ++rank) {
+    model::RankWork& work = report.ranks[rank].work;
+    if (usual_ns[rank] > 0)
+      work.kernel_pace = work.paced_kernel_ns / usual_ns[rank];
+  }
+}
+
+/// The mean of samples, by the time that each covers.
+struct WeightedMean {
+  double sum = 0, weight = 0;
+  void add(const SampledClock::Reading& sample) {
+    const auto covered_ns = static_cast<double>(sample.covered_ns);
+    sum += sample.value * covered_ns;
+    weight += covered_ns;
+  }
+};
+
+bool is_clock_of(const WorkOfRank::Gpu& gpu, const SampledClock& clock, const Text& text) {
+  if (gpu.uuid != clock.uuid)
+    return false;
+  const bool has_uuid = !text(gpu.uuid).empty();
+  return has_uuid || clock.process == kNone || clock.process == gpu.process;
+}
+
+/// While the GPUs of the rank worked.
+void judge_clocks(const WorkOfRank& sums,
+                  const std::vector<SampledClock>& clocks,
+                  const Text& text,
+                  model::RankWork& work) {
+  WeightedMean clock_hz, limited_share;
+  for (const SampledClock& clock : clocks) {
+    WeightedMean& mean = clock.limited ? limited_share : clock_hz;
+    for (const WorkOfRank::Gpu& gpu : sums.gpus) {
+      if (!is_clock_of(gpu, clock, text))
+        continue;
+      for (const SampledClock::Reading& sample : clock.samples) {
+        const bool is_during_work = sample.end_ns > gpu.first_ns && sample.start_ns < gpu.last_ns;
+        if (is_during_work && sample.covered_ns != kUnknown)
+          mean.add(sample);
+      }
+    }
+  }
+  if (clock_hz.weight > 0)
+    work.sm_clock_hz = clock_hz.sum / clock_hz.weight;
+  if (limited_share.weight > 0)
+    work.clock_limited = limited_share.sum / limited_share.weight;
+}
+
+}  // namespace
 
 void judge_works(const std::vector<WorkOfRank>& ranks,
                  const std::vector<SampledClock>& clocks,
-                 const std::function<std::string_view(std::uint32_t)>& text,
+                 const Text& text,
                  model::Report& report) {
-  using Kernel = std::pair<std::uint32_t, decltype(WorkOfRank::Paced::size)>;
-  std::map<Kernel, std::vector<std::pair<std::uint32_t, const WorkOfRank::Paced*>>> kernels;
+  std::map<KernelKey, RanksOfKernel> kernels;
   for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
-    const WorkOfRank& of = ranks[rank];
-    model::RankWork& work = report.ranks[rank].work;
-    work.known = true;
-    work.kernels = of.kernels;
-    work.kernel_ns = number(of.kernel_ns);
-    work.kernel_threads = of.kernel_threads;
-    work.copied_bytes = number(of.copied_bytes);
-    std::set<std::string_view> cards;
-    for (const WorkOfRank::Gpu& gpu : of.gpus)
-      cards.insert(text(gpu.uuid));
-    if (cards.size() == 1)
-      report.ranks[rank].card = *cards.begin();
-    for (const WorkOfRank::Paced& kernel : of.paced)
+    fill_sums(ranks[rank], text, report.ranks[rank]);
+    for (const WorkOfRank::Paced& kernel : ranks[rank].paced)
       if (kernel.ns != kUnknown)
         kernels[{kernel.name, kernel.size}].emplace_back(rank, &kernel);
   }
-  std::vector<double> usual(ranks.size());
-  for (const auto& [same, list] : kernels) {
-    if (list.size() < 2 || list.size() * 2 <= ranks.size())
-      continue;
-    const auto mean = [](const WorkOfRank::Paced& of) {
-      return static_cast<double>(of.ns) / static_cast<double>(of.calls);
-    };
-    std::vector<double> means;
-    for (const auto& [rank, of] : list)
-      means.push_back(mean(*of));
-    const MediansOfOthers medians(std::move(means));
-    for (const auto& [rank, of] : list) {
-      usual[rank] += static_cast<double>(of->calls) * medians.without(mean(*of));
-      report.ranks[rank].work.paced_kernel_ns += static_cast<double>(of->ns);
-    }
-  }
-  for (std::size_t rank = 0; rank < usual.size(); ++rank) {
-    model::RankWork& work = report.ranks[rank].work;
-    if (usual[rank] > 0)
-      work.kernel_pace = work.paced_kernel_ns / usual[rank];
-    double sums[2] = {0, 0}, weights[2] = {0, 0};
-    for (const SampledClock& clock : clocks) {
-      for (const WorkOfRank::Gpu& gpu : ranks[rank].gpus) {
-        if (gpu.uuid != clock.uuid ||
-            (text(gpu.uuid).empty() && clock.process != kNone && clock.process != gpu.process))
-          continue;
-        for (const SampledClock::Reading& sample : clock.samples) {
-          if (sample.end_ns <= gpu.first_ns || sample.start_ns >= gpu.last_ns ||
-              sample.covered_ns == kUnknown)
-            continue;
-          const auto covered = static_cast<double>(sample.covered_ns);
-          sums[clock.limited ? 1 : 0] += sample.value * covered;
-          weights[clock.limited ? 1 : 0] += covered;
-        }
-      }
-    }
-    if (weights[0] > 0)
-      work.sm_clock_hz = sums[0] / weights[0];
-    if (weights[1] > 0)
-      work.clock_limited = sums[1] / weights[1];
-  }
+  judge_kernel_pace(kernels, ranks.size(), report);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    judge_clocks(ranks[rank], clocks, text, report.ranks[rank].work);
 }
 
 void CpuPaces::add(const model::Region& region, const ByRank& times) {
-  if (times.ranks.size() != here_.size() ||
-      times.closed != times.ordinals.compared * here_.size() ||
-      region.kind != model::RangeKind::kPushPop || is_communication(region.domain))
+  const bool is_work =
+      region.kind == model::RangeKind::kPushPop && !is_communication(region.domain);
+  if (!is_work || times.ranks.size() != times_ns_.size())
     return;
-  std::vector<double> values;
-  for (const OfRank& one : times.ranks) {
-    if (one.paced_ns == kUnknown)
+  const bool is_equally_often = times.closed == times.ordinals.compared * times_ns_.size();
+  if (!is_equally_often)
+    return;
+  std::vector<double> ranks_ns;
+  for (const OfRank& of_rank : times.ranks) {
+    if (of_rank.paced_ns == kUnknown)
       return;
-    values.push_back(std::max(0.0, number(one.paced_ns)));
+    ranks_ns.push_back(std::max(0.0, number(of_rank.paced_ns)));
   }
-  const MediansOfOthers medians(values);
-  whole_ += medians.median();
+  const MediansOfOthers medians(ranks_ns);
+  compared_ns_ += medians.median();
   std::vector<std::uint32_t> slower;
-  const bool votes = medians.median() >=
-                     kCountsAsRange * whole_;  // of what is known so far: the rest is seen later
-  for (std::uint32_t rank = 0; rank < values.size(); ++rank) {
-    const double others = medians.without(values[rank]);
-    usual_[rank] += others;
-    here_[rank] += values[rank];
-    if (votes && values[rank] > kSlowerRange * others)
+  // Of what was added so far: finish() leaves out what is short in the end.
+  const bool has_vote = medians.median() >= kCountsAsRange * compared_ns_;
+  for (std::uint32_t rank = 0; rank < ranks_ns.size(); ++rank) {
+    const double others_ns = medians.without(ranks_ns[rank]);
+    usual_ns_[rank] += others_ns;
+    times_ns_[rank] += ranks_ns[rank];
+    if (has_vote && ranks_ns[rank] > kSlowerRange * others_ns)
       slower.push_back(rank);
   }
-  if (votes)
+  if (has_vote)
     voting_.push_back({medians.median(), std::move(slower)});
 }
 
 void CpuPaces::finish(model::Report& report) const {
-  for (std::size_t rank = 0; rank < usual_.size(); ++rank) {
-    report.ranks[rank].work.paced_cpu_ns = here_[rank];
-    if (usual_[rank] > 0)
-      report.ranks[rank].work.cpu_pace = here_[rank] / usual_[rank];
+  for (std::size_t rank = 0; rank < usual_ns_.size(); ++rank) {
+    report.ranks[rank].work.paced_cpu_ns = times_ns_[rank];
+    if (usual_ns_[rank] > 0)
+      report.ranks[rank].work.cpu_pace = times_ns_[rank] / usual_ns_[rank];
   }
-  for (const auto& [median, slower] : voting_) {
-    if (median < kCountsAsRange * whole_)
+  for (const auto& [median_ns, slower] : voting_) {
+    if (median_ns < kCountsAsRange * compared_ns_)
       continue;
     for (model::Rank& rank : report.ranks)
       ++rank.work.cpu_ranges;
@@ -309,15 +439,15 @@ void hold_ranks_together(const Regions& regions, model::Report& report) {
   for (std::uint32_t r = 0; r < regions.keys.size() && r < report.regions.size(); ++r) {
     if (!regions.keys[r].of_all())
       continue;
-    const ByRank of = times.of(std::span(&r, 1));
-    report.regions[r].ranks = over_ranks({&of}, report.ranks);
-    paces.add(report.regions[r], of);
+    const ByRank by_rank = times.of(std::span(&r, 1));
+    report.regions[r].ranks = over_ranks({&by_rank}, report.ranks);
+    paces.add(report.regions[r], by_rank);
   }
   for (model::TableRow& row : report.rows) {
     if (!row.merged)
       continue;
-    const ByRank of = times.of(row.members);
-    row.merged->ranks = over_ranks({&of}, report.ranks);
+    const ByRank by_rank = times.of(row.members);
+    row.merged->ranks = over_ranks({&by_rank}, report.ranks);
   }
   paces.finish(report);
   add_tokens(regions.session, report);

@@ -32,8 +32,7 @@ struct WorkOfRank {
     std::array<std::uint32_t, 6> size{};  ///< grid and block
     std::int64_t calls = 0, ns = 0;
   };
-  std::vector<Paced>
-      paced;  ///< kernels that no kernel of NCCL ran beside, called three times at least
+  std::vector<Paced> paced;    ///< kernels called three times at least while no kernel of NCCL ran
   std::uint64_t not_kept = 0;  ///< more kernels
 };
 
@@ -67,16 +66,16 @@ void judge_works(const std::vector<WorkOfRank>& ranks,
 /// Paces of ranks by their ranges.
 class CpuPaces {
  public:
-  explicit CpuPaces(std::size_t ranks) : usual_(ranks), here_(ranks) {}
+  explicit CpuPaces(std::size_t ranks) : usual_ns_(ranks), times_ns_(ranks) {}
   /// Own time less waits of each rank in a range, where all opened it equally often. O(ranks).
   void add(const model::Region& region, const ByRank& times);
   void finish(model::Report& report) const;
 
  private:
-  std::vector<double> usual_, here_;
-  double whole_ = 0;
-  std::vector<std::pair<double, std::vector<std::uint32_t>>>
-      voting_;  ///< its median, ranks that are slower
+  std::vector<double> usual_ns_, times_ns_;  ///< of each rank: what the others take, what it takes
+  double compared_ns_ = 0;
+  /// Of ranges that are long enough: the median, ranks that are slower.
+  std::vector<std::pair<double, std::vector<std::uint32_t>>> voting_;
 };
 
 /// Region::ranks of the aggregate and of merged rows, and the work of each rank: of a job of two

@@ -21,12 +21,13 @@ std::vector<Stretches> waits_of(const Session& session, bool for_the_gpu) {
   for (const model::Range& range : session.ranges)
     if (range.end_ns != kOpen && range.thread < threads.size() && is_communication(session, range))
       threads[range.thread].add(range.start_ns, range.end_ns);
-  for (const model::Launch& call : session.launches)
-    if (for_the_gpu && call.kind == model::LaunchKind::kSynchronize && call.end_ns != kOpen &&
-        call.thread < threads.size())
+  for (const model::Launch& call : session.launches) {
+    const bool is_wait = call.kind == model::LaunchKind::kSynchronize && call.end_ns != kOpen;
+    if (for_the_gpu && is_wait && call.thread < threads.size())
       threads[call.thread].add(call.start_ns, call.end_ns);
-  for (Stretches& each : threads)
-    each.finish();
+  }
+  for (Stretches& waits : threads)
+    waits.finish();
   return threads;
 }
 
@@ -45,8 +46,11 @@ std::vector<std::int64_t> own_times(const Session& session,
     own[o] += work;
     if (tree.parent[o] != kNone)
       own[tree.parent[o]] -= work;
-    if (const std::uint32_t i = inside.empty() ? kNone : inside[tree.range_of[o]]; i != kNone)
-      own[o] -= session.unlisted_inside[i].ns;
+    if (inside.empty())
+      continue;
+    const std::uint32_t unlisted = inside[tree.range_of[o]];
+    if (unlisted != kNone)
+      own[o] -= session.unlisted_inside[unlisted].ns;
   }
   return own;
 }
@@ -63,8 +67,10 @@ std::size_t summarize(model::OverRanks& ranks) {
       continue;
     ranks.mean_ns += sum;
     ranks.min_ns = ranks.count == 0 ? sum : std::min(ranks.min_ns, sum);
-    if (ranks.count == 0 || sum > ranks.max_ns)
-      ranks.max_ns = sum, slowest = rank;
+    if (ranks.count == 0 || sum > ranks.max_ns) {
+      ranks.max_ns = sum;
+      slowest = rank;
+    }
     ++ranks.count;
   }
   if (ranks.count == 0)
@@ -85,14 +91,15 @@ std::size_t summarize(model::OverRanks& ranks) {
 void Ordinals::thin(std::uint32_t to_shift) {
   if (to_shift <= shift)
     return;
-  const std::uint32_t by = to_shift - shift;
-  std::vector<Longest> fewer;
-  for (std::size_t i = 0; i < longest.size(); i += std::size_t{1} << by)
-    fewer.push_back(longest[i]);
-  longest = std::move(fewer);
-  std::erase_if(ties, [&](const auto& tie) { return (tie.first & ((1u << by) - 1)) != 0; });
+  const std::uint32_t added_shift = to_shift - shift;
+  std::vector<Longest> thinned;
+  for (std::size_t i = 0; i < longest.size(); i += std::size_t{1} << added_shift)
+    thinned.push_back(longest[i]);
+  longest = std::move(thinned);
+  const std::uint32_t dropped_bits = (1u << added_shift) - 1;
+  std::erase_if(ties, [&](const auto& tie) { return (tie.first & dropped_bits) != 0; });
   for (auto& tie : ties)
-    tie.first >>= by;
+    tie.first >>= added_shift;
   shift = to_shift;
 }
 
@@ -108,55 +115,58 @@ void Ordinals::add(const Ordinals& other, bool first) {
     return add(thinner, false);
   }
   compared = std::min(compared, other.compared);
-  if (const std::size_t size = std::min({kept(), longest.size(), other.longest.size()});
-      size < longest.size())
-    longest.resize(size);
-  std::uint32_t from = 0;
-  if (ties.empty() && other.ties.empty())
-    for (; from < longest.size() && longest[from].ns != other.longest[from].ns; ++from)
-      if (longest[from].ns < other.longest[from].ns)
-        longest[from] = other.longest[from];
-  if (from < longest.size())
-    add_tied(other, from);
+  longest.resize(std::min({kept(), longest.size(), other.longest.size()}));
+  const bool has_no_ties = ties.empty() && other.ties.empty();
+  std::uint32_t first_tie = 0;
+  while (has_no_ties && first_tie < longest.size()) {
+    Longest& own = longest[first_tie];
+    const Longest& theirs = other.longest[first_tie];
+    if (own.ns == theirs.ns)
+      break;
+    if (own.ns < theirs.ns)
+      own = theirs;
+    ++first_tie;
+  }
+  if (first_tie < longest.size())
+    add_tied(other, first_tie);
   if (longest.empty())
     ties.clear();
 }
 
 void Ordinals::add_tied(const Ordinals& other, std::uint32_t first) {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> all;
-  auto mine = ties.cbegin();
-  auto theirs = other.ties.cbegin();
-  const auto keep = [&all](std::uint32_t at, auto& tie, auto end, bool kept) {
-    for (; tie != end && tie->first == at; ++tie)
-      if (kept)
-        all.push_back(*tie);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> merged;
+  auto own_tie = ties.cbegin();
+  auto their_tie = other.ties.cbegin();
+  // Reads the ties of a position, and keeps them or not.
+  const auto read = [&merged](std::uint32_t position, auto& tie, auto end, bool keep) {
+    for (; tie != end && tie->first == position; ++tie)
+      if (keep)
+        merged.push_back(*tie);
   };
-  for (std::uint32_t i = first; i < longest.size(); ++i) {
-    Longest& one = longest[i];
-    const Longest& two = other.longest[i];
-    const bool equal = one.ns == two.ns, longer = one.ns > two.ns;
-    const std::size_t from = all.size();
-    keep(i, mine, ties.cend(), longer || equal);
-    keep(i, theirs, other.ties.cend(), !longer);
-    if (equal)
-      all.emplace_back(i, std::max(one.rank, two.rank));
-    if (all.size() > from)
-      std::sort(all.begin() + static_cast<std::ptrdiff_t>(from), all.end());
-    if (equal)
-      one.rank = std::min(one.rank, two.rank);
-    if (!equal && !longer)
-      one = two;
+  for (std::uint32_t position = first; position < longest.size(); ++position) {
+    Longest& own = longest[position];
+    const Longest& theirs = other.longest[position];
+    const bool is_equal = own.ns == theirs.ns;
+    const bool is_own_longer = own.ns > theirs.ns;
+    const auto first_of_position = static_cast<std::ptrdiff_t>(merged.size());
+    read(position, own_tie, ties.cend(), is_own_longer || is_equal);
+    read(position, their_tie, other.ties.cend(), !is_own_longer);
+    if (is_equal)
+      merged.emplace_back(position, std::max(own.rank, theirs.rank));
+    std::sort(merged.begin() + first_of_position, merged.end());
+    if (is_equal)
+      own.rank = std::min(own.rank, theirs.rank);
+    else if (!is_own_longer)
+      own = theirs;
   }
-  ties = std::move(all);
+  ties = std::move(merged);
 }
 
 std::uint64_t Ordinals::times(std::uint32_t rank) const {
-  std::uint64_t count = 0;
-  for (const Longest& one : longest)
-    count += one.rank == rank ? 1 : 0;
-  for (const auto& tie : ties)
-    count += tie.second == rank ? 1 : 0;
-  return count;
+  const auto count =
+      std::ranges::count(longest, rank, &Longest::rank) +
+      std::ranges::count(ties, rank, &std::pair<std::uint32_t, std::uint32_t>::second);
+  return static_cast<std::uint64_t>(count);
 }
 
 std::string ranks_named(std::span<const std::uint32_t> ranks) {
@@ -164,14 +174,16 @@ std::string ranks_named(std::span<const std::uint32_t> ranks) {
   std::vector<std::string> names;
   for (const std::uint32_t rank : ranks.first(std::min(kMost, ranks.size())))
     names.push_back(std::to_string(rank));
-  const std::string more =
-      ranks.size() > kMost ? " and " + std::to_string(ranks.size() - kMost) + " more" : "";
-  return (ranks.size() > 1 ? "ranks " : "rank ") + base::join(names, ", ") + more;
+  std::string text = ranks.size() > 1 ? "ranks " : "rank ";
+  text += base::join(names, ", ");
+  if (ranks.size() > kMost)
+    text += " and " + std::to_string(ranks.size() - kMost) + " more";
+  return text;
 }
 
-std::uint32_t shift_for(std::size_t count, std::size_t most) {
+std::uint32_t shift_for(std::size_t count, std::size_t max_kept) {
   std::uint32_t shift = 0;
-  while ((count >> shift) > most && shift < 32)
+  while ((count >> shift) > max_kept && shift < 32)
     ++shift;
   return shift;
 }
@@ -181,55 +193,75 @@ RankTimes::RankTimes(const Regions& regions)
       own_(own_times(regions.session, regions.tree, waits_of(regions.session, false))),
       paced_(own_times(regions.session, regions.tree, waits_of(regions.session, true))) {}
 
-ByRank RankTimes::of(std::span<const std::uint32_t> members, std::size_t most) const {
-  struct Rank {
-    std::int64_t sum = 0, own = 0, paced = 0;
-    std::vector<std::uint32_t> listed;
-    std::uint64_t unlisted = 0, first_listed = UINT64_MAX;
-  };
-  std::map<std::uint32_t, Rank> ranks;
-  const auto& session = regions_.session;
+namespace {
+
+/// What a rank has of some regions while they are added up.
+struct RankSums {
+  std::int64_t sum_ns = 0, own_ns = 0, paced_ns = 0;
+  std::vector<std::uint32_t> listed;  ///< occurrences
+  std::uint64_t unlisted = 0, listed_before = UINT64_MAX;
+
+  void add(const UnlistedOfCell& cell) {
+    sum_ns += cell.sum_ns;
+    own_ns += cell.sum_ns - cell.inside_ns;
+    paced_ns += cell.sum_ns - cell.inside_ns;
+    unlisted += cell.count();
+    listed_before = std::min(listed_before, cell.first_listed);
+  }
+
+  [[nodiscard]] std::uint64_t occurrences() const { return listed.size() + unlisted; }
+};
+
+/// Lengths of its occurrences before the first unlisted one, at most `max_lengths`.
+Ordinals ordinals_of(const RankSums& sums,
+                     std::uint32_t rank,
+                     const Regions& regions,
+                     std::size_t max_lengths) {
+  const std::uint64_t listed = sums.listed.size();
+  const auto before_unlisted = static_cast<std::size_t>(std::min(listed, sums.listed_before));
+  Ordinals ordinals{sums.occurrences(), shift_for(before_unlisted, max_lengths), {}, {}};
+  for (std::size_t i = 0; i < before_unlisted; i += std::size_t{1} << ordinals.shift) {
+    const model::Range& range = *closed_range(regions.session, regions.tree, sums.listed[i]);
+    const auto ns = static_cast<std::uint64_t>(length_ns(range.start_ns, range.end_ns));
+    ordinals.longest.push_back({ns, rank});
+  }
+  return ordinals;
+}
+
+}  // namespace
+
+ByRank RankTimes::of(std::span<const std::uint32_t> members, std::size_t max_lengths) const {
+  const model::Session& session = regions_.session;
+  const Tree& tree = regions_.tree;
   const auto rank_of = [&](std::uint32_t cell) {
-    const std::uint32_t process = regions_.tree.cells[cell].process;
+    const std::uint32_t process = tree.cells[cell].process;
     return process < session.processes.size() ? session.processes[process].rank : kNone;
   };
-  for (const std::uint32_t r : members) {
-    for (const std::uint32_t cell : regions_.cells(r)) {
-      const UnlistedOfCell* more = regions_.tree.unlisted(cell);
-      if (more == nullptr || rank_of(cell) == kNone)
-        continue;
-      Rank& of = ranks[rank_of(cell)];
-      of.sum += more->sum_ns;
-      of.own += more->sum_ns - more->inside_ns;
-      of.paced += more->sum_ns - more->inside_ns;
-      of.unlisted += more->count();
-      of.first_listed = std::min(of.first_listed, more->first_listed);
+  std::map<std::uint32_t, RankSums> ranks;
+  for (const std::uint32_t region : members) {
+    for (const std::uint32_t cell : regions_.cells(region)) {
+      const UnlistedOfCell* unlisted = tree.unlisted(cell);
+      const std::uint32_t rank = rank_of(cell);
+      if (unlisted != nullptr && rank != kNone)
+        ranks[rank].add(*unlisted);
     }
-    regions_.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
-      const std::uint32_t rank = rank_of(regions_.tree.cell[o]);
+    regions_.for_each_closed(region, [&](std::uint32_t occurrence, const model::Range& range) {
+      const std::uint32_t rank = rank_of(tree.cell[occurrence]);
       if (rank == kNone)
         return;
-      Rank& of = ranks[rank];
-      of.sum += length_ns(range.start_ns, range.end_ns);
-      of.own += own_[o];
-      of.paced += paced_[o];
-      of.listed.push_back(o);
+      RankSums& sums = ranks[rank];
+      sums.sum_ns += length_ns(range.start_ns, range.end_ns);
+      sums.own_ns += own_[occurrence];
+      sums.paced_ns += paced_[occurrence];
+      sums.listed.push_back(occurrence);
     });
   }
   ByRank out;
-  for (auto& [rank, of] : ranks) {
-    std::sort(of.listed.begin(), of.listed.end(), Earlier{session, regions_.tree});
-    const auto known =
-        static_cast<std::size_t>(std::min<std::uint64_t>(of.listed.size(), of.first_listed));
-    Ordinals ordinals{of.listed.size() + of.unlisted, shift_for(known, most), {}, {}};
-    for (std::size_t i = 0; i < known; i += std::size_t{1} << ordinals.shift) {
-      const model::Range& range = *closed_range(session, regions_.tree, of.listed[i]);
-      ordinals.longest.push_back(
-          {static_cast<std::uint64_t>(length_ns(range.start_ns, range.end_ns)), rank});
-    }
-    out.ordinals.add(ordinals, out.ranks.empty());
-    out.ranks.push_back({rank, of.sum, of.own, of.paced});
-    out.closed += of.listed.size() + of.unlisted;
+  for (auto& [rank, sums] : ranks) {
+    std::sort(sums.listed.begin(), sums.listed.end(), Earlier{session, tree});
+    out.ordinals.add(ordinals_of(sums, rank, regions_, max_lengths), out.ranks.empty());
+    out.ranks.push_back({rank, sums.sum_ns, sums.own_ns, sums.paced_ns});
+    out.closed += sums.occurrences();
   }
   return out;
 }
@@ -245,20 +277,21 @@ std::optional<model::OverRanks> over_ranks(const std::vector<const ByRank*>& reg
     sum = (std::isnan(sum) ? 0 : sum) + number(ns);
   };
   for (const ByRank* region : regions) {
-    std::size_t at = 0;  // both ascend
-    for (const OfRank& one : region->ranks) {
-      while (at < ranks.size() && ranks[at].rank < one.rank)
-        ++at;
-      if (at == ranks.size())
+    std::size_t place = 0;  // both ascend
+    for (const OfRank& of_rank : region->ranks) {
+      while (place < ranks.size() && ranks[place].rank < of_rank.rank)
+        ++place;
+      if (place == ranks.size())
         break;
-      if (ranks[at].rank != one.rank)
+      if (ranks[place].rank != of_rank.rank)
         continue;
-      add(out.by_rank[at], one.sum_ns);
-      add(out.own_by_rank[at], one.own_ns);
+      add(out.by_rank[place], of_rank.sum_ns);
+      add(out.own_by_rank[place], of_rank.own_ns);
     }
   }
-  for (double& own : out.own_by_rank)
-    own = std::isnan(own) ? own : std::max(0.0, own);
+  for (double& own_ns : out.own_by_rank)
+    if (!std::isnan(own_ns))
+      own_ns = std::max(0.0, own_ns);
   const std::size_t slowest = summarize(out);
   if (out.count == 0)
     return std::nullopt;

@@ -25,9 +25,9 @@ struct OfRank {
   std::int64_t paced_ns = kUnknown;     ///< own_ns less waits for the GPU
 };
 
-/// Lengths of a region's occurrences, every 2^shift-th of a rank, in time order: the longest of
-/// those that are beside each other, and whose it is. Of a rank with unlisted occurrences those
-/// before the first of them.
+/// Lengths of a region's occurrences, every 2^shift-th of a rank, in time order: of the n-th ones
+/// of all ranks the longest, and whose it is. Of a rank with unlisted occurrences those before the
+/// first of them.
 struct Ordinals {
   std::uint64_t compared = 0;  ///< occurrences that all ranks have
   std::uint32_t shift = 0;
@@ -60,9 +60,9 @@ struct ByRank {
 class RankTimes {
  public:
   explicit RankTimes(const Regions& regions);
-  /// Of one region, or of several that are taken together; at most `most` lengths a rank.
+  /// Of one region, or of several that are taken together; at most `max_lengths` a rank.
   [[nodiscard]] ByRank of(std::span<const std::uint32_t> members,
-                          std::size_t most = SIZE_MAX) const;
+                          std::size_t max_lengths = SIZE_MAX) const;
 
  private:
   const Regions& regions_;
@@ -77,8 +77,8 @@ class RankTimes {
 /// "rank 3", "ranks 0, 1, 2": of many the first eight and how many more.
 [[nodiscard]] std::string ranks_named(std::span<const std::uint32_t> ranks);
 
-/// The least shift by which at most `most` of `count` remain.
-[[nodiscard]] std::uint32_t shift_for(std::size_t count, std::size_t most);
+/// The least shift by which at most `max_kept` of `count` remain.
+[[nodiscard]] std::uint32_t shift_for(std::size_t count, std::size_t max_kept);
 
 /// Report::ranks alone, from processes and devices.
 void list_ranks(const model::Session& session, model::Report& report);
