@@ -32,6 +32,15 @@ bool starts_with_any(std::string_view text, const List& prefixes) {
     return text.starts_with(prefix);
   });
 }
+/// Our own modules that run inside the program, wherever the package is imported from.
+constexpr std::string_view kOurModules[] = {
+    "/rangescope/ranges.py", "/rangescope/magic.py", "/rangescope/pytest_plugin.py"};
+
+bool is_of_our_package(std::string_view path) {
+  return std::ranges::any_of(kOurModules,
+                             [&](std::string_view module) { return path.ends_with(module); });
+}
+
 bool is_of_a_library(std::string_view path) {
   return std::any_of(
       std::begin(kLibraryFolders), std::end(kLibraryFolders), [&](std::string_view folder) {
@@ -67,7 +76,7 @@ bool is_of_standard_library(std::string_view name) {
 
 Origin origin_of_python(std::string_view name, std::string_view file) {
   const bool generated = file.starts_with('<') && file != kCodeOfAnOption && file != kCodeOfInput;
-  if (file.empty() || generated || is_of_a_library(file))
+  if (file.empty() || generated || is_of_a_library(file) || is_of_our_package(file))
     return Origin::kElsewhere;
   const bool is_comprehension = name.ends_with("<genexpr>") || name.ends_with("comp>");
   return is_comprehension ? Origin::kPartOfCaller : Origin::kOwn;

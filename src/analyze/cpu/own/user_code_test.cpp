@@ -57,6 +57,16 @@ TEST(UserCode, LibrariesGeneratedCodeAndComprehensionsAreNotTheProgramsOwn) {
   EXPECT_EQ(code.innermost[started], model::kNone);
 }
 
+TEST(UserCode, OurPythonPackageIsNotTheProgramsOwnWhereverItLies) {
+  Service service;
+  const std::uint32_t train = service.stack(model::kNone, "train", "/srv/app/ranges.py");
+  const std::uint32_t exit =
+      service.stack(train, "annotate.__exit__", "/home/me/rangescope/python/rangescope/ranges.py");
+  const UserCode code = user_code(service.session);
+  EXPECT_EQ(code.innermost[train], service.session.cpu.stacks[train].frame);
+  EXPECT_EQ(code.innermost[exit], code.innermost[train]);
+}
+
 // `python -c 'import server; ...'`: whether a sample is in a file of the program is chance.
 TEST(UserCode, ATextIsTheProgramWhateverFilesItImports) {
   for (const char* text : {"<string>", "<stdin>"}) {
