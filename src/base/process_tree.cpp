@@ -11,6 +11,7 @@ namespace rangescope::base {
 namespace {
 
 constexpr std::uint64_t kKernelThread = 0x200000;  // PF_KTHREAD
+constexpr std::uint64_t kHiddenAddress = 1;        // of a process that may not be looked at by us
 
 // "pid (name) state ppid pgrp ...": the name may hold blanks and brackets, so fields are counted
 // from the last bracket.
@@ -22,13 +23,14 @@ std::optional<TreeMember> stat_of(pid_t pid, const std::string& folder) {
   if (bracket == std::string::npos || bracket + 2 >= text->size())
     return std::nullopt;
   const auto fields = split(std::string_view(*text).substr(bracket + 2), ' ');
-  if (fields.size() < 20 || fields[0].size() != 1)
+  if (fields.size() < 24 || fields[0].size() != 1)
     return std::nullopt;
   const auto parent = to_uint(fields[1]);
   const auto group = to_uint(fields[2]);
   const auto flags = to_uint(fields[6]);
   const auto start = to_uint(fields[19]);
-  if (!parent || !group || !flags || !start)
+  const auto code_address = to_uint(fields[23]);
+  if (!parent || !group || !flags || !start || !code_address)
     return std::nullopt;
   TreeMember member;
   member.pid = pid;
@@ -37,6 +39,7 @@ std::optional<TreeMember> stat_of(pid_t pid, const std::string& folder) {
   member.group = static_cast<pid_t>(*group);
   member.state = fields[0][0];
   member.kernel = (*flags & kKernelThread) != 0;
+  member.has_program = *code_address > kHiddenAddress;
   return member;
 }
 

@@ -22,6 +22,9 @@ struct TreeMember {
   pid_t parent = 0, group = 0;
   char state = '?';     ///< as ps has it: 'Z' for a zombie
   bool kernel = false;  ///< a thread of the kernel
+  /// It has a program with arguments and an environment, and may be looked at by us. False between
+  /// the start of execve() and its end, when /proc shows an environment without entries.
+  bool has_program = false;
 
   /// Of a process this is its first thread, without which it may go on.
   [[nodiscard]] bool thread_has_ended() const { return state == 'Z' || state == 'X'; }

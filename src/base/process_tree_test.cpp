@@ -51,6 +51,9 @@ TEST(ProcessTree, AProcessGoesOnWithoutItsFirstThread) {
   EXPECT_NE(living_thread(child), child);
   EXPECT_EQ(process_tree(child).size(), 1u);
   EXPECT_EQ(environment_of(child), environment_of(::getpid()));
+  EXPECT_TRUE(process_at(::getpid())->has_program);
+  EXPECT_TRUE(thread_at(child, living_thread(child))->has_program);
+  EXPECT_FALSE(process_at(child)->has_program);  // an ended thread has none, as one in execve()
   ::kill(child, SIGKILL);
   siginfo_t ended{};
   ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT);

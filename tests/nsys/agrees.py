@@ -36,7 +36,7 @@ def record(program, folder):
     for argv in steps:
         if argv[0].endswith("Importer") and os.path.exists(base + ".nsys-rep"):
             continue
-        done = cases.run(argv, env=environment)
+        done = cases.past_deaths_of_nsys(lambda argv=argv: cases.run(argv, env=environment))
         if done.returncode:
             raise AssertionError(f"{argv}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
         if argv[-1] == program:

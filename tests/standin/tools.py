@@ -23,6 +23,9 @@ NO_GPU, TAKEN = ("ncu.no_driver", "ncu.nothing_matched"), (69, 80)
 class RealTools(PipelineCase):
     tools = {"RANGESCOPE_NSYS": os.path.join(TOOLS, "nsys"), "RANGESCOPE_NCU": os.path.join(TOOLS, "ncu")}
 
+    def profile(self, *words, **options):
+        return cases.past_deaths_of_nsys(lambda: super(RealTools, self).profile(*words, **options))
+
     def test_nsys_records_the_ranges_of_the_workload(self):
         done = self.profile("pipeline.nsys.enable=true", "pipeline.native.enable=false", env={"RANGESCOPE_TEST_TOKEN": "hush-hush", "TMPDIR": self.folder})
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -50,7 +53,8 @@ class RealTools(PipelineCase):
         run = os.path.join(self.folder, "by hand")
         done = self.profile("--nsys", "--run-dir", run, "--dry-run", env={"TMPDIR": self.folder})
         self.assertEqual(done.returncode, 0, done.stderr)
-        script = subprocess.run(["bash", "-e"], input=done.stdout, env=dict(os.environ, TMPDIR=self.folder), cwd="/", capture_output=True, text=True, timeout=600)
+        script = cases.past_deaths_of_nsys(lambda: subprocess.run(
+            ["bash", "-e"], input=done.stdout, env=dict(os.environ, TMPDIR=self.folder), cwd="/", capture_output=True, text=True, timeout=600))
         self.assertEqual(script.returncode, 0, script.stderr)
         with sqlite3.connect(os.path.join(run, "nsys", "nsys.sqlite")) as db:
             self.assertEqual(db.execute("select count(*) from NVTX_EVENTS where text='prefill'").fetchone()[0], 1)

@@ -68,6 +68,12 @@ std::string string_at(std::uint32_t pid, std::uint64_t address) {
   return {text, ::strnlen(text, to_page_end)};
 }
 
+bool has_complete_program(std::uint32_t pid) {
+  const auto process = static_cast<pid_t>(pid);
+  const auto thread = base::thread_at(process, base::living_thread(process));
+  return thread && thread->has_program;
+}
+
 std::string called(const std::string& name, std::uint32_t pid) {
   return name + " (process " + std::to_string(pid) + ") ";
 }
@@ -93,7 +99,7 @@ struct Unrecorded::SearchedFile {
 struct Unrecorded::Program {
   std::uint32_t pid = 0;
   std::string name = "a program";
-  std::int64_t started_ns = 0, next_look_ns = 0, interval_ns = kFirstLook_ns;
+  std::int64_t next_look_ns = 0, interval_ns = kFirstLook_ns;
   bool has_library = false, has_nvtx_2 = false, has_cuda = false, is_hidden = false;
   bool knows_environment = false;
   std::optional<std::string> injection;  ///< what it is to load, by its environment
@@ -114,9 +120,8 @@ void Unrecorded::executed(std::uint32_t pid, std::int64_t now_ns) {
     return;
   auto& program = *programs_.emplace_back(std::make_unique<Program>());
   program.pid = pid;
-  program.started_ns = now_ns;
   running_[pid] = &program;
-  read_environment(program, now_ns);
+  read_environment(program);
   open_executable(program);
   look_at(program, now_ns);
 }
@@ -143,7 +148,7 @@ void Unrecorded::look_at(Program& program, std::int64_t now_ns) {
   if (executes_another(program))
     return executed(program.pid, now_ns);
   if (!program.knows_environment)
-    read_environment(program, now_ns);
+    read_environment(program);
   program.interval_ns = std::min(2 * program.interval_ns, kLongestInterval_ns);
   program.next_look_ns = now_ns + program.interval_ns;
   program.user = effective_user(program.pid);
@@ -171,15 +176,20 @@ void Unrecorded::look_at(Program& program, std::int64_t now_ns) {
     program.injection = injection;
 }
 
-void Unrecorded::read_environment(Program& program, std::int64_t now_ns) {
-  // While a program is being executed it has no environment yet, as one that was started with none.
-  constexpr std::int64_t kExecuted_ns = 3'000'000;
+void Unrecorded::read_environment(Program& program) {
   if (const auto name = base::read_file(proc(program.pid, "comm")))
     program.name = base::printable(base::trim(*name));
-  const auto environment = base::read_file(proc(program.pid, "environ"));
+  auto environment = base::read_file(proc(program.pid, "environ"));
+  // In execve() a process has no environment yet, as one that is started with none. Where its
+  // program is complete by now, reading again shows which of the two it was.
+  if (environment && environment->empty()) {
+    if (!has_complete_program(program.pid))
+      return;
+    environment = base::read_file(proc(program.pid, "environ"));
+  }
   if (!environment)
     return;
-  program.knows_environment = !environment->empty() || now_ns - program.started_ns >= kExecuted_ns;
+  program.knows_environment = true;
   program.injection.reset();
   for (const std::string_view entry : base::split(*environment, '\0')) {
     const auto value = base::value_of(entry, kMarker);
