@@ -294,7 +294,7 @@ class Answer {
                           std::to_string(fields_),
                       Code::kBadData);
       std::vector<Postgres::Value> row(width);
-      std::size_t bytes = sizeof row;
+      std::size_t bytes = sizeof(std::vector<Postgres::Value>);
       for (std::size_t f = 0; f < width; ++f) {
         row[f] = cell(result, r, static_cast<int>(f));
         bytes += sizeof(Postgres::Value) + row[f].value_or("").size();
