@@ -148,6 +148,7 @@ void Sampler::forked(const Task& task, std::int64_t at_ns) {
   if (task.pid == task.parent_pid)
     born.creator = task.parent_tid;
   born.out_since_ns = at_ns;
+  born.kind = WaitKind::kPreempted;
   born.preempted = born.born = true;
   if (task.pid == task.parent_pid)
     return;
@@ -481,6 +482,9 @@ void Sampler::sample(const Sample& sample) {
     running.left_out = false;
     wait_ended(running, sample.tid, blind_since_ns_);
   }
+  const bool has_never_switched = running.born && running.switched_ns < 0;
+  if (has_never_switched)  // its switches are not recorded, so neither is how long it waited
+    running.out_since_ns = -1;
   running.sampled = true;
   const std::int64_t now = now_ns();
   const bool in_time = is_in_time(sample, now);
