@@ -81,13 +81,14 @@ namespace {
 std::string side_sentence(const Comparison& comparison, std::size_t index) {
   const model::ComparedSide& side = comparison.sides[index];
   std::string text = side_letter(index) + " = " + base::printable(side.label);
-  const bool has_several_runs = side.runs > 1;
-  if (has_several_runs)
-    text += ": " + base::counted(side.runs, "run");
-  if (!side.command.empty()) {
-    text += has_several_runs ? " of " : ": ";
-    text += base::printable(base::shell_quote(side.command));
-  }
+  const std::string command = base::printable(base::shell_quote(side.command));
+  if (side.runs <= 1 && side.command.empty())
+    return text;
+  if (side.runs <= 1)
+    return text + ": " + command;
+  text += ": " + base::counted(side.runs, "run");
+  if (!side.command.empty())
+    text += " of " + command;
   return text;
 }
 
@@ -105,7 +106,7 @@ std::string value_heading(const ComparedValue& value) {
 std::string shares_text(const std::vector<std::optional<double>>& shares) {
   std::vector<std::string> texts;
   for (const auto& share : shares)
-    texts.push_back(share ? base::format_share(*share) : "-");
+    texts.push_back(or_dash(share, base::format_share));
   return base::join(texts, ", ");
 }
 
@@ -190,7 +191,9 @@ Tone standing_tone(const ComparedValue& value, std::size_t side) {
 std::string_view whisker_class(const Change& change) {
   if (change.standing == Standing::kMore)
     return "more";
-  return change.standing == Standing::kLess ? "less" : "noise";
+  if (change.standing == Standing::kLess)
+    return "less";
+  return "noise";
 }
 
 /// For HTML: ratio and interval around "no change", on a logarithmic scale up to `scale`.
@@ -261,10 +264,13 @@ Grid comparison_grid(const Comparison& comparison,
   const std::size_t sides = comparison.sides.size();
   Grid grid({{label_head, false, true}, {count_head, true, false, 2}});
   grid.min_shrunk_width = 40;
-  for (std::size_t side = 0; side < sides; ++side)
-    grid.columns.push_back({side_letter(side), true, false, side == 0 ? 4 : 5});
+  grid.columns.push_back({side_letter(0), true, false, 4});
+  for (std::size_t side = 1; side < sides; ++side)
+    grid.columns.push_back({side_letter(side), true, false, 5});
   for (std::size_t side = 1; side < sides; ++side) {
-    const std::string letter = sides > 2 ? " " + side_letter(side) : "";
+    std::string letter;
+    if (sides > 2)
+      letter = " " + side_letter(side);
     grid.columns.insert(grid.columns.end(),
                         {{"change" + letter},
                          {"between" + letter, true, false, 3},
@@ -345,7 +351,9 @@ void add_values(Document& page, const Comparison& comparison, std::size_t top) {
   const std::vector<ComparedRegion>& regions = comparison.regions;
   if (regions.empty())
     return;
-  const std::size_t shown = top == 0 ? regions.size() : std::min(top, regions.size());
+  std::size_t shown = regions.size();
+  if (top > 0)
+    shown = std::min(top, shown);
   for (std::size_t v = 0; v < regions.front().values.size(); ++v) {
     std::vector<ComparedRow> rows;
     for (std::size_t i = 0; i < shown; ++i) {
@@ -392,7 +400,9 @@ void add_compared_kernels(Document& page, const Comparison& comparison, std::siz
   std::vector<ComparedRow> rows;
   for (std::size_t i = 0; i < shown; ++i) {
     const model::ComparedKernel& kernel = comparison.kernels[i];
-    const std::string name = kernel.folded ? kernel.name + " (folded)" : kernel.name;
+    std::string name = kernel.name;
+    if (kernel.folded)
+      name += " (folded)";
     rows.push_back({name, counts_text(kernel.calls), &kernel.per_call});
   }
   Grid grid = comparison_grid(comparison, "kernel", "count", rows);

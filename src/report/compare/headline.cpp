@@ -170,7 +170,9 @@ std::string turns_sentence(const Comparison& comparison) {
     if (!changes.empty())
       texts.push_back(changes);
   }
-  return texts.empty() ? "" : base::join(texts, "; ") + ".";
+  if (texts.empty())
+    return {};
+  return base::join(texts, "; ") + ".";
 }
 
 /// The largest significant change, and how many values rose, fell and stayed.
@@ -181,7 +183,9 @@ struct ChangesOfRegions {
   std::map<Standing, std::size_t> counts;
   [[nodiscard]] std::size_t count(Standing standing) const {
     const auto found = counts.find(standing);
-    return found == counts.end() ? 0 : found->second;
+    if (found == counts.end())
+      return 0;
+    return found->second;
   }
 };
 
@@ -197,7 +201,9 @@ ChangesOfRegions changes_of_regions(const Comparison& comparison) {
         ++changes.counts[change.standing];
         // Units differ between values: ratios compare them. Of equal ratios of a region the first
         // counts, mostly that of its wall time.
-        const double size = change.ratio ? std::abs(std::log(std::max(*change.ratio, 1e-9))) : 0;
+        double size = 0;
+        if (change.ratio)
+          size = std::abs(std::log(std::max(*change.ratio, 1e-9)));
         if (!model::is_significant(change) || size <= largest)
           continue;
         largest = size;

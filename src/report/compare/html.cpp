@@ -175,8 +175,9 @@ std::string answer_markup(const model::Comparison& comparison) {
 void write_comparison_collapsed(const model::Comparison& comparison,
                                 const Style& style,
                                 Sink& sink) {
-  const model::ComparedRegion* shown =
-      style.cpu.empty() ? nullptr : chains_shown(comparison, style.cpu);
+  const model::ComparedRegion* shown = nullptr;
+  if (!style.cpu.empty())
+    shown = chains_shown(comparison, style.cpu);
   std::vector<std::string> texts;
   for (const model::ChainFrame& frame : comparison.frames)
     texts.push_back(folded_word(frame.name));

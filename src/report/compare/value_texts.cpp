@@ -20,14 +20,17 @@ std::string percent_change(double ratio) {
   const double change = (ratio - 1) * 100;
   if (std::abs(change) < 0.05)
     return "0.0";
-  return fmt::format("{:+.{}f}", change, std::abs(change) < 100 ? 1 : 0);
+  const int digits = std::abs(change) < 100 ? 1 : 0;
+  return fmt::format("{:+.{}f}", change, digits);
 }
 
 }  // namespace
 
 std::string side_letter(std::size_t side) {
   std::string text(1, static_cast<char>('A' + side % 26));
-  return side < 26 ? text : text + std::to_string(side / 26);
+  if (side >= 26)
+    text += std::to_string(side / 26);
+  return text;
 }
 
 std::string region_label(const model::ComparedRegion& region) {
@@ -46,7 +49,8 @@ std::string compared_number(double value, const std::string& unit) {
 }
 
 std::string side_value(const ComparedValue& value, std::size_t side) {
-  return value.values[side] ? compared_number(*value.values[side], value.unit) : "-";
+  return or_dash(value.values[side],
+                 [&](double number) { return compared_number(number, value.unit); });
 }
 
 std::string compared_function_text(const model::ComparedFunction& function) {
@@ -76,7 +80,7 @@ std::string own_function_change(const model::ComparedFunction& function,
 
 std::string counts_text(const std::vector<std::optional<double>>& counts) {
   const auto text_of_count = [](const std::optional<double>& count) {
-    return count ? compared_number(*count, "count") : std::string("-");
+    return or_dash(count, [](double number) { return compared_number(number, "count"); });
   };
   const bool are_equal = std::ranges::count(counts, counts.front()) == std::ssize(counts);
   if (are_equal)
@@ -94,8 +98,8 @@ std::string change_text(const ComparedValue& value, std::size_t side) {
   if (change.difference == 0)
     return "0.0 %";
   if (!change.ratio) {
-    const std::string size = compared_number(std::abs(change.difference), value.unit);
-    return change.difference >= 0 ? "+" + size : "-" + size;
+    const std::string sign = change.difference >= 0 ? "+" : "-";
+    return sign + compared_number(std::abs(change.difference), value.unit);
   }
   if (*change.ratio >= 10)
     return fmt::format("x {:.3g}", *change.ratio);
@@ -113,15 +117,20 @@ std::string interval_text(const Change& change) {
 
 std::string standing_text(const ComparedValue& value, std::size_t side) {
   const Change& change = value.changes[side - 1];
-  if (!value.values[0])
-    return value.values[side] ? "new" : "untested";
-  if (!value.values[side])
+  const bool is_before = value.values[0].has_value();
+  const bool is_after = value.values[side].has_value();
+  if (!is_before && !is_after)
+    return "untested";
+  if (!is_before)
+    return "new";
+  if (!is_after)
     return "gone";
+  const bool is_duration = value.unit == "ns";
   switch (change.standing) {
     case Standing::kUntested: return "untested";
     case Standing::kNoise: return change.difference == 0 ? "same" : "noise";
-    case Standing::kMore: return value.unit == "ns" ? "slower" : "more";
-    case Standing::kLess: return value.unit == "ns" ? "faster" : "less";
+    case Standing::kMore: return is_duration ? "slower" : "more";
+    case Standing::kLess: return is_duration ? "faster" : "less";
   }
   return "";
 }
@@ -129,7 +138,9 @@ std::string standing_text(const ComparedValue& value, std::size_t side) {
 std::string p_text(const Change& change) {
   if (!change.p)
     return "";
-  return *change.p < 0.001 ? "< 0.001" : fmt::format("{:.3f}", *change.p);
+  if (*change.p < 0.001)
+    return "< 0.001";
+  return fmt::format("{:.3f}", *change.p);
 }
 
 }  // namespace rangescope::report

@@ -29,12 +29,16 @@ constexpr std::size_t kDefaultRegionFunctions = 15;
 constexpr std::string_view kInEventLoop = ", in the event loop's thread";
 
 std::size_t rows_or(const Style& style, std::size_t default_rows) {
-  return style.top == 0 ? default_rows : style.top;
+  if (style.top == 0)
+    return default_rows;
+  return style.top;
 }
 
 /// "12.3 %", "-" if the total is not known.
 std::string share_of_total(double ns, double total_ns) {
-  return total_ns > 0 ? format_share(ns / total_ns) : "-";
+  if (total_ns > 0)
+    return format_share(ns / total_ns);
+  return "-";
 }
 
 /// Finds the region that a user named.
@@ -157,12 +161,18 @@ Grid counter_grid(const model::Report& report, const model::Region& region) {
       continue;
     const auto column = std::ranges::find(report.metric_columns, name, &model::MetricColumn::name);
     const bool has_title = column != report.metric_columns.end();
-    const bool has_value = metric.absent.empty();
-    const bool has_interval = has_value && metric.max > metric.min;
+    std::string value = "-", smallest, largest;
+    if (metric.absent.empty()) {
+      value = format_value(metric.value, metric.unit);
+      if (metric.max > metric.min) {
+        smallest = format_value(metric.min, metric.unit);
+        largest = format_value(metric.max, metric.unit);
+      }
+    }
     grid.add({{has_title ? column->title : name},
-              {has_value ? format_value(metric.value, metric.unit) : "-"},
-              {has_interval ? format_value(metric.min, metric.unit) : ""},
-              {has_interval ? format_value(metric.max, metric.unit) : ""},
+              {std::move(value)},
+              {std::move(smallest)},
+              {std::move(largest)},
               {base::format_count(metric.rounds)}});
   }
   return grid;
@@ -204,8 +214,9 @@ std::vector<CommandRow> command_rows(const model::Report& report) {
   std::map<std::pair<std::size_t, std::string_view>, std::size_t> row_by_parent_and_name;
   std::map<std::uint32_t, std::size_t> row_of_pid;
   for (const model::ReportProcess* process : processes) {
-    const auto found = row_of_pid.find(process->parent_pid);
-    const std::size_t parent = found == row_of_pid.end() ? 0 : found->second;
+    std::size_t parent = 0;
+    if (const auto found = row_of_pid.find(process->parent_pid); found != row_of_pid.end())
+      parent = found->second;
     const std::string_view name(base::file_name(process->name));
     const auto [entry, is_new] = row_by_parent_and_name.try_emplace({parent, name}, rows.size());
     const std::size_t index = entry->second;
@@ -261,7 +272,9 @@ Section process_section(const model::Report& report, const Style& style) {
   const bool has_ranges = !model::is_program(report);
   std::vector<CommandRow> rows = command_rows(report);
   const std::vector<std::size_t> order = tree_order(rows);
-  const std::size_t shown = style.all ? order.size() : std::min(order.size(), kDefaultCommands);
+  std::size_t shown = order.size();
+  if (!style.all)
+    shown = std::min(shown, kDefaultCommands);
   Grid grid({{"process", false, true}, {"count"}, {"from start to exit"}});
   if (has_ranges)
     grid.columns.push_back({"ranges"});
@@ -274,8 +287,12 @@ Section process_section(const model::Report& report, const Style& style) {
     std::vector<GridCell> cells = {{row.name, base::Tone::kPlain, std::min(row.depth, kMaxIndent)},
                                    {base::format_count(row.count)},
                                    {std::move(wall)}};
-    if (has_ranges)
-      cells.push_back({row.ranges > 0 ? base::format_count(row.ranges) : "-"});
+    if (has_ranges) {
+      std::string ranges = "-";
+      if (row.ranges > 0)
+        ranges = base::format_count(row.ranges);
+      cells.push_back({std::move(ranges)});
+    }
     grid.add(std::move(cells));
   }
   if (order.size() > shown)
@@ -500,7 +517,9 @@ Grid wall_time_grid(const model::CpuWork& cpu, double wall_ns) {
 
 /// "GIL held by thread 12 in load, running read: 12.3 ms"
 std::string holder_text(const model::CpuHolder& holder) {
-  std::string text = holder.kind == "pool" ? "the pool waits for " : holder.kind + " held by ";
+  std::string text = holder.kind + " held by ";
+  if (holder.kind == "pool")
+    text = "the pool waits for ";
   text += holder.thread;
   if (!holder.range.empty())
     text += " in " + holder.range;
@@ -517,15 +536,17 @@ base::Result<Document> cpu_page(const model::Report& report, const Style& style)
   const double wall_ns = cpu.whole_ns();
   const bool is_all_threads = subject.is_all_threads();
   Document page;
-  const std::string time = is_all_threads ? threads_text(report, subject, wall_ns)
-                                          : instances_text(*subject.region, wall_ns);
+  std::string time, whose;
+  if (is_all_threads) {
+    time = threads_text(report, subject, wall_ns);
+    whose = "their";
+  } else {
+    time = instances_text(*subject.region, wall_ns);
+    whose = "its threads'";
+  }
   const std::string samples = base::counted(static_cast<std::uint64_t>(cpu.samples), "sample");
   page.begin("CPU of " + subject.name)
-      .add({.text = fmt::format("{}: {}, {} of {} CPU",
-                                subject.name,
-                                time,
-                                samples,
-                                is_all_threads ? "their" : "its threads'")});
+      .add({.text = fmt::format("{}: {}, {} of {} CPU", subject.name, time, samples, whose)});
   Section& parts = page.begin("Wall time").add(wall_time_grid(cpu, wall_ns));
   for (const model::CpuHolder& holder : cpu.holders)
     parts.add({.text = holder_text(holder)});

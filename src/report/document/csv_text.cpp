@@ -15,7 +15,9 @@ std::string csv_field(std::string_view text) {
 }
 
 std::string csv_number(std::optional<double> value) {
-  return value && std::isfinite(*value) ? fmt::format("{}", *value) : std::string();
+  if (!value || !std::isfinite(*value))
+    return {};
+  return fmt::format("{}", *value);
 }
 
 void csv_row(Sink& sink, const std::vector<std::string>& fields) {

@@ -43,7 +43,11 @@ std::string md_code(std::string_view text) {
   const std::string shown = base::printable(text);
   std::size_t longest = 0, run = 0;
   for (const char c : shown) {
-    run = c == '`' ? run + 1 : 0;
+    if (c != '`') {
+      run = 0;
+      continue;
+    }
+    ++run;
     longest = std::max(longest, run);
   }
   const std::string fence(longest + 1, '`');
@@ -180,14 +184,16 @@ std::string md_bullet(Line::Shape shape, std::size_t& number) {
 std::string md_line(const Line& line, std::size_t& number) {
   std::string text = md_bullet(line.shape, number);
   if (!line.name.empty()) {
-    const std::string name = md_escaped(line.name);
-    text += line.shape == Line::kBelow ? name : "**" + name + "**";
-    text += ": ";
+    const std::string_view mark = line.shape == Line::kBelow ? "" : "**";
+    text += fmt::format("{0}{1}{0}: ", mark, md_escaped(line.name));
   }
   text += md_escaped(line.text);
   if (!line.code.empty())
     append_code(text, md_code(line.code));
-  return text + (line.shape == Line::kPlain ? "\n\n" : "\n");
+  text += '\n';
+  if (line.shape == Line::kPlain)
+    text += '\n';
+  return text;
 }
 
 std::string md_grid(const Grid& grid) {
@@ -233,7 +239,9 @@ void html_grid(const Grid& grid, const std::string& title, Sink& sink) {
   std::vector<std::string> classes;
   for (const base::Table::Column& column : grid.columns)
     classes.push_back(html_column_classes(column));
-  const std::string label = title.empty() ? "table" : "table of " + title;
+  std::string label = "table";
+  if (!title.empty())
+    label += " of " + title;
   sink.write("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" +
              markup_escaped(label) + "\"><table><thead><tr>");
   for (std::size_t i = 0; i < grid.columns.size(); ++i)
@@ -288,7 +296,9 @@ void render_markdown(const Document& document, Sink& sink) {
     if (section->folded) {
       sink.write("\n<details><summary>" + title + "</summary>\n\n");
     } else if (!section->title.empty()) {
-      sink.write(is_first ? heading : "\n" + heading);
+      if (!is_first)
+        sink.write("\n");
+      sink.write(heading);
     }
     is_first = false;
     std::size_t number = 0;
@@ -312,7 +322,8 @@ void render_markdown(const Document& document, Sink& sink) {
 void render_html(const Document& document, Sink& sink) {
   bool is_first = true;
   for (const Section* section : shown_sections(document)) {
-    const char* heading = std::exchange(is_first, false) ? "h1" : "h2";
+    const char* heading = is_first ? "h1" : "h2";
+    is_first = false;
     if (section->folded)
       sink.write("<details><summary>" + markup_escaped(section->title) + "</summary>");
     else if (!section->title.empty())

@@ -100,7 +100,9 @@ std::string saving_text(const model::Report& report, const model::Verdict& verdi
   const bool of_run =
       std::abs(divisor_ns - report.run.duration_ns) <= 1e-6 * report.run.duration_ns;
   text += ", " + base::format_share(*verdict.saves_share);
-  return text + (of_run ? " of the run" : " of the kernel time");
+  if (of_run)
+    return text + " of the run";
+  return text + " of the kernel time";
 }
 
 std::string verdict_text(const model::Report& report,

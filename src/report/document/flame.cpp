@@ -19,7 +19,14 @@ FrameSort sort_of(const model::Session& session, const model::CpuFrame& frame) {
     return FrameSort::kCut;
   if (frame.kind == model::FrameKind::kPython)
     return FrameSort::kPython;
-  return session.strings.view(frame.module) == "[kernel]" ? FrameSort::kKernel : FrameSort::kNative;
+  if (session.strings.view(frame.module) == "[kernel]")
+    return FrameSort::kKernel;
+  return FrameSort::kNative;
+}
+
+/// The index in `indices`; kNone for kNone.
+std::uint32_t mapped(std::uint32_t index, const std::vector<std::uint32_t>& indices) {
+  return index == kNone ? kNone : indices[index];
 }
 
 /// The tree of all chains, merged by text.
@@ -43,7 +50,8 @@ struct FullTree {
       name.text = base::printable(frame_text(session, frame));
       name.sort = sort_of(session, frame);
       const bool is_python = name.sort == FrameSort::kPython;
-      name.module = base::printable(session.strings.view(is_python ? frame.file : frame.module));
+      const model::StringId module = is_python ? frame.file : frame.module;
+      name.module = base::printable(session.strings.view(module));
       const auto next = static_cast<std::uint32_t>(names.size());
       const auto [entry, is_new] = index_of.try_emplace({name.text, name.module}, next);
       if (is_new)
@@ -56,8 +64,7 @@ struct FullTree {
   void merge_nodes(const model::CpuProfile& cpu, const std::vector<std::uint32_t>& name_of_frame) {
     std::unordered_map<std::uint64_t, std::uint32_t> index_of;
     for (const model::CpuStack& stack : cpu.stacks) {
-      const std::uint32_t parent = stack.parent == kNone ? kNone : node_of_stack[stack.parent];
-      const Flame::Node node{parent, name_of_frame[stack.frame]};
+      const Flame::Node node{mapped(stack.parent, node_of_stack), name_of_frame[stack.frame]};
       const auto next = static_cast<std::uint32_t>(nodes.size());
       const std::uint64_t key = std::uint64_t{node.parent} << 32 | node.name;
       const auto [entry, is_new] = index_of.try_emplace(key, next);
@@ -73,8 +80,10 @@ std::vector<FlameCount> counts_by_node(const std::vector<model::CpuStackCount>& 
                                        const std::vector<std::uint32_t>& node_of_stack) {
   std::map<std::uint32_t, std::int64_t> samples_of;
   for (const model::CpuStackCount& count : counts) {
-    const bool is_known = count.stack < node_of_stack.size();
-    samples_of[is_known ? node_of_stack[count.stack] : kNone] += count.samples;
+    std::uint32_t node = kNone;
+    if (count.stack < node_of_stack.size())
+      node = node_of_stack[count.stack];
+    samples_of[node] += count.samples;
   }
   std::vector<FlameCount> sums;
   for (const auto& [node, samples] : samples_of)
@@ -130,7 +139,7 @@ std::vector<std::uint32_t> copy_nodes(const FullTree& tree,
       name = static_cast<std::uint32_t>(flame.names.size());
       flame.names.push_back(tree.names[source.name]);
     }
-    const std::uint32_t parent = source.parent == kNone ? kNone : new_node[source.parent];
+    const std::uint32_t parent = mapped(source.parent, new_node);
     new_node[node] = static_cast<std::uint32_t>(flame.nodes.size());
     flame.nodes.push_back({parent, name});
   }
@@ -156,7 +165,7 @@ Flame pruned(const model::Report& report,
     is_shortened.push_back(new_node[node] == kNone);
     while (node != kNone && new_node[node] == kNone)
       node = tree.nodes[node].parent;
-    node_of_stack.push_back(node == kNone ? kNone : new_node[node]);
+    node_of_stack.push_back(mapped(node, new_node));
   }
   flame.regions.resize(report.regions.size());
   for (std::size_t i = 0; i < report.regions.size(); ++i) {
@@ -193,7 +202,9 @@ std::string frame_text(const model::Session& session, const model::CpuFrame& fra
     return name;
   if (module.empty() || module.starts_with("//"))
     return "(JIT)";
-  return module == "[kernel]" ? module : "[" + module + "]";
+  if (module == "[kernel]")
+    return module;
+  return "[" + module + "]";
 }
 
 // flamegraph.pl reads "iter 17 5" as the chain "iter" with the counts of two files.

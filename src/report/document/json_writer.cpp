@@ -208,9 +208,11 @@ void write_devices(JsonWriter& json, const model::Report& report) {
   for (std::size_t i = 0; i < report.devices.size(); ++i) {
     const model::Device& device = report.devices[i];
     json.open_line_object();
-    const bool has_name = i < report.device_names.size();
+    std::string name;
+    if (i < report.device_names.size())
+      name = report.device_names[i];
     const bool has_uuid = i < report.device_uuids.size() && !report.device_uuids[i].empty();
-    json.field("name", has_name ? report.device_names[i] : std::string());
+    json.field("name", name);
     if (has_uuid)
       json.field("uuid", report.device_uuids[i]);
     json.field("ordinal", device.ordinal);
@@ -240,8 +242,11 @@ void write_losses(JsonWriter& json, const std::vector<model::Loss>& list) {
 void write_metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) {
   json.open_object("metrics");
   for (const auto& [name, metric] : map) {
-    const auto if_present = [is_present = metric.absent.empty()](double value) {
-      return is_present ? std::optional(value) : std::nullopt;
+    using Present = std::optional<double>;
+    const auto if_present = [is_present = metric.absent.empty()](double value) -> Present {
+      if (!is_present)
+        return std::nullopt;
+      return value;
     };
     json.open_line_object(name);
     json.field("value", if_present(metric.value));

@@ -54,7 +54,10 @@ class JsonWriter {
     } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
       text(item);
     } else if constexpr (requires { item.has_value(); }) {
-      item ? value(*item) : null();
+      if (item)
+        value(*item);
+      else
+        null();
     } else {
       open_line_array();
       for (const auto& element : item)
@@ -137,12 +140,16 @@ class JsonWriter {
 
 /// The text; nothing if it is empty.
 [[nodiscard]] inline std::optional<std::string_view> or_null(const std::string& text) {
-  return text.empty() ? std::nullopt : std::optional<std::string_view>(text);
+  if (text.empty())
+    return std::nullopt;
+  return text;
 }
 /// The number; nothing if it is 0 or less.
 template <class Number>
 [[nodiscard]] std::optional<Number> or_null(Number number) {
-  return number > 0 ? std::optional(number) : std::nullopt;
+  if (number > 0)
+    return number;
+  return std::nullopt;
 }
 
 // Parts that the JSON report and the data of the HTML page have in common.

@@ -28,7 +28,7 @@ Section rank_section(const model::Report& report, std::size_t max_rows) {
               {base::format_ns(rank.time->outside_ns)},
               {base::format_ns(rank.time->mpi_ns)},
               {base::format_ns(rank.time->wait_ns)},
-              {rank.host.empty() ? "-" : base::printable(rank.host)}});
+              {text_or(base::printable(rank.host), "-")}});
   }
   if (ranks.size() > shown)
     grid.omitted = base::counted(ranks.size() - shown, "more rank") + ": -f json has all";

@@ -49,7 +49,9 @@ std::string share_text(const Region& region, double largest_share) {
   const auto share = share_of(region);
   if (!share)
     return "-";
-  const double part = largest_share > 0 ? *share / largest_share : 0;
+  double part = 0;
+  if (largest_share > 0)
+    part = *share / largest_share;
   return bar(part) + fmt::format("{:>8}", base::format_share(*share));
 }
 
@@ -80,10 +82,12 @@ Region pseudo_region(const char* name,
 /// A sum of GPU work of which only some instances were recorded.
 std::string partial_sum_text(const Region& region, const ColumnView& column, double sum) {
   const bool is_region = region.occurrences != kNoInstances;
-  if (sum == 0)
-    return is_region ? cell(region, column) : "-";
+  if (!is_region && sum == 0)
+    return "-";
   if (!is_region)
     return format_value(sum, column.unit) + "+";  // a lower bound
+  if (sum == 0)
+    return cell(region, column);
   const std::int64_t recorded = region.gpu->recorded_occurrences;
   if (recorded <= 0)
     return "-";
@@ -96,17 +100,18 @@ std::string partial_sum_text(const Region& region, const ColumnView& column, dou
 std::string text_of(const Region& region, const ColumnView& column, double largest_share) {
   if (column.tag == kShareTag)
     return share_text(region, largest_share);
-  if (column.tag == kBoundTag)
-    return has_limiter(region.bound) ? cell(region, column) : "-";
-  if (!region.gpu)
+  if (column.tag == kBoundTag && !has_limiter(region.bound))
+    return "-";
+  if (column.tag == kBoundTag || !region.gpu)
     return cell(region, column);
   const model::GpuWork& gpu = *region.gpu;
   // Graphs that were recorded as a whole: their kernels are unknown.
   if (gpu.graph_launches > 0 && gpu.graph_kernels == 0 && !gpu.partial) {
     if (column.tag == "gpu.kernels") {
-      const std::string graphs =
-          base::counted(static_cast<std::uint64_t>(gpu.graph_launches), "graph");
-      return gpu.kernels > 0 ? cell(region, column) + " + " + graphs : graphs;
+      std::string graphs = base::counted(static_cast<std::uint64_t>(gpu.graph_launches), "graph");
+      if (gpu.kernels > 0)
+        return cell(region, column) + " + " + graphs;
+      return graphs;
     }
     if (column.tag == "gpu.kernel_ns" && gpu.kernels == 0)
       return "-";
@@ -116,8 +121,8 @@ std::string text_of(const Region& region, const ColumnView& column, double large
       measure != nullptr && measure->tag.starts_with("gpu.") && model::adds_up(*measure);
   if (!is_gpu_sum || !gpu.partial)
     return cell(region, column);
-  const auto sum = measure->get(region);
-  return sum ? partial_sum_text(region, column, *sum) : "-";
+  return or_dash(measure->get(region),
+                 [&](double sum) { return partial_sum_text(region, column, sum); });
 }
 
 /// A table under construction: its columns, and the regions of its rows.
@@ -282,7 +287,10 @@ void add_run_rows(const Report& report, RegionTable& table, double largest_share
     const Region row = pseudo_region(name, wall_ns, report, work);
     add_region_row(table, {name, base::Tone::kDim}, row, nullptr, largest_share);
   };
-  add(kOutsideRanges, report.outside ? report.outside->wall_ns : kNotKnown, report.unattributed);
+  double outside_ns = kNotKnown;
+  if (report.outside)
+    outside_ns = report.outside->wall_ns;
+  add(kOutsideRanges, outside_ns, report.unattributed);
   if (report.run.duration_ns > 0)
     add(kWholeRun, report.run.duration_ns, report.total);
 }
@@ -291,7 +299,9 @@ void add_run_rows(const Report& report, RegionTable& table, double largest_share
 std::size_t row_limit(const Style& style) {
   if (style.top > 0)
     return style.top;
-  return style.all || style.depth > 0 ? 0 : kDefaultRows;
+  if (style.all || style.depth > 0)
+    return 0;
+  return kDefaultRows;
 }
 
 std::string hidden_rows_text(const ScopeView& scope, const Style& style) {
@@ -300,7 +310,9 @@ std::string hidden_rows_text(const ScopeView& scope, const Style& style) {
   const std::string count = base::counted(scope.hidden, "more region");
   if (style.depth > 0)
     return count + ": --depth 0 has all levels";
-  return style.all ? count : count + ": --all shows each, --top 50 the largest";
+  if (style.all)
+    return count;
+  return count + ": --all shows each, --top 50 the largest";
 }
 
 /// Drops rows that the style hides, and turns the tree into a list if it says so.
@@ -308,8 +320,11 @@ void arrange_rows(ScopeView& scope, const Style& style, std::string_view sort) {
   const bool has_wall = std::ranges::any_of(scope.rows, [](const RowView& row) {
     return model::value_of(*row.region, "wall_ns.inclusive").has_value();
   });
-  const std::string_view self_time = has_wall ? "wall_ns.exclusive" : "gpu.exclusive_kernel_ns";
-  std::string_view cost = has_wall ? "wall_ns.inclusive" : "gpu.kernel_ns";
+  std::string_view self_time = "gpu.exclusive_kernel_ns", cost = "gpu.kernel_ns";
+  if (has_wall) {
+    self_time = "wall_ns.exclusive";
+    cost = "wall_ns.inclusive";
+  }
   if (style.flat) {
     flatten(scope.rows, self_time);
     cost = self_time;
@@ -430,11 +445,8 @@ class KernelTable {
  public:
   KernelTable(const Report& report, std::size_t top)
       : report_(report), shown_(std::min(top, report.kernels.size())) {
-    for (std::size_t i = 0; i < shown_; ++i) {
-      const auto found = std::ranges::find(
-          report.kernel_counters, report.kernels[i].name, &model::KernelCounters::name);
-      counters_.push_back(found == report.kernel_counters.end() ? nullptr : &*found);
-    }
+    for (std::size_t i = 0; i < shown_; ++i)
+      counters_.push_back(counters_of(report, report.kernels[i].name));
     for (const model::MetricColumn& column : report.metric_columns) {
       if (!any([&](const auto& kernel) { return metric_cell(kernel.metrics, column.name) != "-"; }))
         continue;
@@ -471,9 +483,16 @@ class KernelTable {
   }
 
   static std::string label(const model::KernelRow& row) {
-    if (!row.label.empty())
-      return base::printable(row.label);
-    return base::printable(row.short_name.empty() ? row.name : row.short_name);
+    return base::printable(text_or(row.label, text_or(row.short_name, row.name)));
+  }
+
+  /// Null where no counters of the kernel were collected.
+  static const model::KernelCounters* counters_of(const Report& report, const std::string& name) {
+    const auto counters =
+        std::ranges::find(report.kernel_counters, name, &model::KernelCounters::name);
+    if (counters == report.kernel_counters.end())
+      return nullptr;
+    return &*counters;
   }
 
   [[nodiscard]] std::vector<base::Table::Column> heads() const {
@@ -509,12 +528,14 @@ class KernelTable {
       for (const model::MetricColumn* metric : metrics_)
         cells.push_back({metric_cell(kernel.metrics, metric->name)});
     }
-    if (has_roofline_) {
-      const auto share = roofline_share(kernel.roofline);
-      cells.push_back({share ? base::format_share(*share) : "-"});
+    if (has_roofline_)
+      cells.push_back({or_dash(roofline_share(kernel.roofline), base::format_share)});
+    if (has_limiter_) {
+      std::string limiter = "-";
+      if (kernel.bound)
+        limiter = kernel.bound->kind;
+      cells.push_back({std::move(limiter)});
     }
-    if (has_limiter_)
-      cells.push_back({kernel.bound ? kernel.bound->kind : "-"});
     return cells;
   }
 
@@ -523,7 +544,9 @@ class KernelTable {
     std::vector<const std::map<std::string, model::Metric>*> metrics;
     for (std::size_t i = 0; i < shown_; ++i) {
       names.push_back(label(report_.kernels[i]));
-      metrics.push_back(counters_[i] == nullptr ? nullptr : &counters_[i]->metrics);
+      metrics.push_back(nullptr);
+      if (counters_[i] != nullptr)
+        metrics.back() = &counters_[i]->metrics;
     }
     return transposed_metrics(report_, names, metrics);
   }
@@ -614,13 +637,12 @@ Grid stall_grid(const Report& report, std::size_t max_rows) {
              {"saves at most", true, false, 0}});
   for (const StallRow& row : std::span(rows).first(std::min(max_rows, rows.size()))) {
     const model::KernelRow& kernel = *row.kernel;
-    const std::optional<double> saves_ns = kernel.stalls->saves_ns;
-    grid.add({{base::printable(kernel.label.empty() ? kernel.short_name : kernel.label)},
+    grid.add({{base::printable(text_or(kernel.label, kernel.short_name))},
               {base::printable(row.region)},
               {base::format_count(kernel.stalls->samples)},
               {stall_reasons_text(*kernel.stalls)},
               {stall_line_text(kernel)},
-              {saves_ns ? base::format_ns(*saves_ns) : "-"}});
+              {or_dash(kernel.stalls->saves_ns, base::format_ns)}});
   }
   if (rows.size() > grid.rows.size())
     grid.omitted =
@@ -631,11 +653,13 @@ Grid stall_grid(const Report& report, std::size_t max_rows) {
 namespace {
 
 std::string bandwidth_text(const std::optional<double>& bytes_per_s) {
-  return bytes_per_s ? base::format_si(*bytes_per_s, "B/s") : "-";
+  return or_dash(bytes_per_s, [](double value) { return base::format_si(value, "B/s"); });
 }
 
 std::string range_text(const std::vector<std::string>& path) {
-  return path.empty() ? "-" : base::join(path, " > ");
+  if (path.empty())
+    return "-";
+  return base::join(path, " > ");
 }
 
 /// Names, the range, then numbers.
@@ -644,7 +668,8 @@ Grid communication_grid(std::initializer_list<const char*> heads) {
   for (const char* head : heads) {
     const bool is_name = grid.columns.empty();
     const bool is_number = grid.columns.size() > 1;
-    grid.columns.push_back({head, is_number, is_name, is_name ? 0 : 2});
+    const int importance = is_name ? 0 : 2;
+    grid.columns.push_back({head, is_number, is_name, importance});
   }
   return grid;
 }
@@ -682,7 +707,7 @@ Grid collective_grid(const Report& report, std::size_t max_rows) {
               {base::format_count(row.calls)},
               {base::format_ns(row.transfer_ns)},
               {base::format_ns(row.wait_ns)},
-              {row.hidden_share ? base::format_share(*row.hidden_share) : "-"},
+              {or_dash(row.hidden_share, base::format_share)},
               {bandwidth_text(row.bus_bytes_per_s)},
               {last_rank_text(row)}});
   }

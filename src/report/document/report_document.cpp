@@ -25,13 +25,13 @@ constexpr std::size_t kSummaryRows = 8;
 std::string windows_text(const model::RunInfo& run) {
   const auto& first = run.windows.front();
   const std::size_t count = run.windows.size();
-  std::string text = base::counted(count, "window");
+  const std::string start = base::format_ns(first.after_ns) + " after the start";
   if (count == 1)
-    text = fmt::format("window {}", first.number);
+    return fmt::format("window {}, {}", first.number, start);
+  const std::string windows = base::counted(count, "window");
   if (count > 1 && first.after_ns == 0)
-    return text;
-  text += count == 1 ? ", " : ", the first ";
-  return text + base::format_ns(first.after_ns) + " after the start";
+    return windows;
+  return windows + ", the first " + start;
 }
 
 /// "CPU 1.250 s (user 1.100 s, system 150.0 ms), 0.35 CPUs used", "peak memory 45.2 MB", "other
@@ -68,7 +68,9 @@ std::string duration_text(const model::RunInfo& run) {
 /// The first section: the command, how the run went, and where it was recorded.
 Section head(const model::Report& report, const std::string& title) {
   const model::RunInfo& run = report.run;
-  Section section{run.id.empty() ? title : title + " of " + run.id, true};
+  Section section{title, true};
+  if (!run.id.empty())
+    section.title += " of " + run.id;
   if (!run.command.empty())
     section.add({.tone = base::Tone::kBold, .code = base::shell_quote(run.command)});
   const std::vector<std::string> facts = run_facts(report);
@@ -142,7 +144,9 @@ std::string roofs(const model::Report& report) {
     texts.push_back(name + " " + base::format_si(peak, "FLOP/s"));
   for (const auto& [name, peak] : byte_peaks)
     texts.push_back(name + " " + base::format_si(peak, "B/s"));
-  return texts.empty() ? "" : "; " + base::join(texts, ", ");
+  if (texts.empty())
+    return {};
+  return "; " + base::join(texts, ", ");
 }
 
 void add_memory(Document& page, const model::Report& report) {
@@ -164,7 +168,7 @@ void add_utilization(Document& page, const model::Report& report) {
              {"a token"},
              {"formula", false}});
   const auto share = [](const std::optional<double>& value) {
-    return value ? format_utilization(*value) : "-";
+    return or_dash(value, format_utilization);
   };
   for (const model::Region& region : report.regions) {
     const auto& use = region.utilization;
@@ -175,13 +179,17 @@ void add_utilization(Document& page, const model::Report& report) {
       continue;
     const double tokens = use->useful_tokens.value_or(0);  // of an instance
     const double instance_ns = region.wall.per_occurrence_ns.mean;
-    const bool has_rate = tokens > 0 && instance_ns > 0;
+    std::string rate = "-", token_time = "-";
+    if (tokens > 0 && instance_ns > 0) {
+      rate = base::format_si(tokens / instance_ns * 1e9, "");
+      token_time = base::format_ns(instance_ns / tokens);
+    }
     grid.add({{model::path_text(region)},
               {share(use->useful)},
               {share(use->bandwidth)},
               {share(use->executed)},
-              {has_rate ? base::format_si(tokens / instance_ns * 1e9, "") : "-"},
-              {has_rate ? base::format_ns(instance_ns / tokens) : "-"},
+              {std::move(rate)},
+              {std::move(token_time)},
               {use->formula}});
   }
   if (grid.rows.empty())
@@ -371,7 +379,7 @@ Document kernels_document(const model::Report& report) {
   };
   Grid kernels = kernel_table("kernel");
   for (const model::KernelRow& row : report.kernels)
-    add_row(kernels, row.name.empty() ? row.short_name : row.name, row);
+    add_row(kernels, text_or(row.name, row.short_name), row);
   if (report.kernels.empty())
     page.begin("Kernels").add({.text = "No kernel was recorded by a stage with a timeline."});
   add_grid(page, "Kernels", std::move(kernels));
@@ -383,7 +391,7 @@ Document kernels_document(const model::Report& report) {
       continue;
     by_region.add({{model::path_text(region)}, {}, {}, {}, {}});
     for (const model::KernelRow& row : region.gpu->top_kernels) {
-      add_row(by_region, row.short_name.empty() ? row.name : row.short_name, row);
+      add_row(by_region, text_or(row.short_name, row.name), row);
       by_region.rows.back().front().depth = 1;
     }
   }
@@ -393,10 +401,12 @@ Document kernels_document(const model::Report& report) {
 
 std::string summary_figure(const model::Report& report) {
   const bool by_gpu_time = report.total && report.total->busy_ns > 0;
-  const auto self_ns = [&](const model::Region& region) {
+  const auto self_ns = [&](const model::Region& region) -> double {
     if (!by_gpu_time)
       return region.wall.exclusive_ns;
-    return region.gpu ? region.gpu->exclusive_busy_ns : 0;
+    if (!region.gpu)
+      return 0;
+    return region.gpu->exclusive_busy_ns;
   };
   std::vector<std::pair<std::string, double>> bars;
   for (const model::Region& region : report.regions) {
@@ -406,9 +416,8 @@ std::string summary_figure(const model::Report& report) {
   std::ranges::stable_sort(bars, std::ranges::greater(), &std::pair<std::string, double>::second);
   if (bars.size() > kSummaryRows)
     bars.resize(kSummaryRows);
-  return bars_figure(by_gpu_time ? "GPU time of each range, without ranges inside it"
-                                 : "Time of each range, without ranges inside it",
-                     bars);
+  const std::string time = by_gpu_time ? "GPU time" : "Time";
+  return bars_figure(time + " of each range, without ranges inside it", bars);
 }
 
 }  // namespace rangescope::report

@@ -17,7 +17,9 @@ using model::TableRow;
 std::string without_type(std::string label, const Region& region) {
   const std::size_t type = label.rfind(" (");
   const bool has_type = region.module && type != std::string::npos && label.ends_with(')');
-  return has_type ? label.substr(0, type) : label;
+  if (has_type)
+    label.resize(type);
+  return label;
 }
 
 }  // namespace

@@ -169,13 +169,18 @@ std::string process_title(const model::Report& report, std::uint32_t index) {
   const model::ReportProcess& process = report.processes[index];
   const std::string title =
       fmt::format("process {} {}", process.pid, base::printable(process.name));
-  return process.rank ? fmt::format("rank {} ({})", *process.rank, title) : title;
+  if (process.rank)
+    return fmt::format("rank {} ({})", *process.rank, title);
+  return title;
 }
 
 std::string scope_title(const model::Report& report, const Region& region) {
-  const std::string process =
-      region.process ? process_title(report, *region.process) : "all processes";
-  return region.thread ? fmt::format("thread {} of {}", *region.thread, process) : process;
+  std::string process = "all processes";
+  if (region.process)
+    process = process_title(report, *region.process);
+  if (region.thread)
+    return fmt::format("thread {} of {}", *region.thread, process);
+  return process;
 }
 
 /// "GPU (compute capability 9.0)" of a device without a name, "" without that too.
@@ -202,7 +207,8 @@ class DefaultColumns {
       add("wall_ns.profiler", 7);
     for (std::size_t i = 0; i < report_.metric_columns.size() && i < kMaxMetricColumns; ++i) {
       // Requested metrics are wider than most columns: the first two stay longer.
-      add_metric(report_.metric_columns[i], i < 2 ? 7 : 5);
+      const int importance = i < 2 ? 7 : 5;
+      add_metric(report_.metric_columns[i], importance);
     }
     for (const std::string_view tag :
          {"utilization.executed", "utilization.useful", "utilization.bandwidth"}) {
@@ -236,8 +242,9 @@ class DefaultColumns {
       add("wall_ns.exclusive", 11);
       add("gpu.exclusive_kernel_ns", 11);
     }
-    const auto choices = has_gpu(report_) ? std::span<const Choice>(kGpuColumns)
-                                          : std::span<const Choice>(kNvtxColumns);
+    std::span<const Choice> choices = kNvtxColumns;
+    if (has_gpu(report_))
+      choices = kGpuColumns;
     for (const Choice& choice : choices) {
       const bool is_repeated = flat && choice.tag == "wall_ns.exclusive";
       if (!is_repeated)
@@ -325,7 +332,10 @@ std::vector<std::string> device_texts(const model::Report& report) {
     std::size_t count = gpu.uuids.size();
     for (const auto& [process, process_count] : gpu.count_by_process)
       count = std::max(count, process_count);
-    texts.push_back(count > 1 ? fmt::format("{}x {}", count, gpu.name) : gpu.name);
+    if (count > 1)
+      texts.push_back(fmt::format("{}x {}", count, gpu.name));
+    else
+      texts.push_back(gpu.name);
   }
   return texts;
 }
@@ -537,15 +547,20 @@ std::string slowest_rank_text(const Region& region) {
 const model::Metric* metric_of(const Region& region, const ColumnView& column) {
   if (!column.tag.starts_with(kMetricPrefix))
     return nullptr;
-  const auto found = region.metrics.find(column.tag.substr(kMetricPrefix.size()));
-  return found == region.metrics.end() ? nullptr : &found->second;
+  const auto metric = region.metrics.find(column.tag.substr(kMetricPrefix.size()));
+  if (metric == region.metrics.end())
+    return nullptr;
+  return &metric->second;
 }
 
 std::string cell(const Region& region, const ColumnView& column) {
   if (column.tag == kSlowestTag)
     return slowest_rank_text(region);
-  if (column.tag == kBoundTag)
-    return region.bound ? base::printable(region.bound->kind) : "-";
+  if (column.tag == kBoundTag) {
+    if (!region.bound)
+      return "-";
+    return base::printable(region.bound->kind);
+  }
   const auto value = model::value_of(region, column.tag);
   if (!value)
     return "-";
@@ -576,7 +591,9 @@ std::optional<double> share_of(const Region& region) {
 }
 
 std::string label_of(const Region& region, const Region* parent) {
-  std::string label = region.path.empty() ? std::string("?") : base::printable(region.path.back());
+  std::string label = "?";
+  if (!region.path.empty())
+    label = base::printable(region.path.back());
   if (label.empty())
     label = "\"\"";
   if (region.module && parent != nullptr && parent->module) {
@@ -615,7 +632,9 @@ std::string_view copy_kind_name(model::CopyKind kind) {
                                          "host_to_host",
                                          "peer_to_peer"};
   const auto index = static_cast<std::size_t>(kind);
-  return kNames[index < std::size(kNames) ? index : 0];
+  if (index >= std::size(kNames))
+    return kNames[0];
+  return kNames[index];
 }
 
 std::string work_sentence(const model::GpuWork& work) {

@@ -101,12 +101,26 @@ inline constexpr const char* kOutsideRanges = model::kOutsideRanges.data();
 /// (compute capability 9.0)"; without that too it is left out.
 [[nodiscard]] std::vector<std::string> device_texts(const model::Report& report);
 
+/// The text of a value, by `format`; "-" without a value.
+template <class Value, class Format>
+[[nodiscard]] std::string or_dash(const std::optional<Value>& value, Format format) {
+  if (!value)
+    return "-";
+  return format(*value);
+}
+/// The text, or `otherwise` if it is empty.
+[[nodiscard]] inline std::string text_or(const std::string& text, const std::string& otherwise) {
+  return text.empty() ? otherwise : text;
+}
+
 /// The pid of the process with that index, if the report has it.
 [[nodiscard]] std::optional<std::uint32_t> pid_of(const model::Report& report,
                                                   std::optional<std::uint32_t> process);
 /// The index; nothing for kNone.
 [[nodiscard]] inline std::optional<std::uint32_t> indexed(std::uint32_t index) {
-  return index == model::kNone ? std::nullopt : std::optional(index);
+  if (index == model::kNone)
+    return std::nullopt;
+  return index;
 }
 /// Every name that --columns and --sort take for this report.
 [[nodiscard]] std::vector<std::string> value_names(const model::Report& report);

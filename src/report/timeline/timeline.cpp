@@ -118,7 +118,9 @@ TimelineItem Timeline::item(ItemKind kind, std::uint32_t index) const {
   };
   const auto set_work = [&](const auto& record) {
     set_times(record);
-    item.launch = record.launch < session_.launches.size() ? record.launch : kNone;
+    item.launch = kNone;
+    if (record.launch < session_.launches.size())
+      item.launch = record.launch;
   };
   switch (kind) {
     case ItemKind::kRange: set_times(session_.ranges[index]); break;
@@ -134,7 +136,9 @@ TimelineItem Timeline::item(ItemKind kind, std::uint32_t index) const {
   if (item.end_ns == model::kOpen) {
     item.open = true;
     // A call without an end is an instant; a range without an end lasts to the end of the session.
-    item.end_ns = kind == ItemKind::kCall ? item.start_ns : session_.end_ns;
+    item.end_ns = session_.end_ns;
+    if (kind == ItemKind::kCall)
+      item.end_ns = item.start_ns;
   }
   item.end_ns = std::max(item.end_ns, item.start_ns);
   return item;
@@ -207,7 +211,9 @@ std::string Timeline::title(const TimelineLane& lane) const {
     name = thread.name;
   }
   const auto name_text = session_.strings.view(name);
-  return name_text.empty() ? text : text + " " + base::printable(name_text);
+  if (!name_text.empty())
+    text += " " + base::printable(name_text);
+  return text;
 }
 
 model::StringId Timeline::name_id(const TimelineItem& item) const {
@@ -221,7 +227,9 @@ model::StringId Timeline::name_id(const TimelineItem& item) const {
       const model::KernelName& names = session_.kernel_names[name];
       if (names.demangled != 0)
         return names.demangled;
-      return names.mangled != 0 ? names.mangled : names.short_name;
+      if (names.mangled != 0)
+        return names.mangled;
+      return names.short_name;
     }
     default: return 0;
   }
@@ -280,8 +288,10 @@ std::vector<SampleTrack> sample_tracks(const model::Report& report, const model:
       track.title = gpu + " " + metric.name;
       track.unit = metric.unit;
       const bool is_rate = metric.kind == model::SampleKind::kAmount;
-      if (is_rate)
-        track.unit = metric.unit == "J" ? "W" : metric.unit + "/s";
+      if (is_rate && metric.unit == "J")
+        track.unit = "W";
+      else if (is_rate)
+        track.unit += "/s";
     }
   }
   return tracks;

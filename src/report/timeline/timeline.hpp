@@ -51,7 +51,9 @@ class Timeline {
   [[nodiscard]] const std::vector<TimelineLane>& lanes() const { return lanes_; }
   /// The lane of a thread, or kNone.
   [[nodiscard]] std::uint32_t lane_of_thread(std::uint32_t thread) const {
-    return thread < lane_of_thread_.size() ? lane_of_thread_[thread] : model::kNone;
+    if (thread >= lane_of_thread_.size())
+      return model::kNone;
+    return lane_of_thread_[thread];
   }
   /// Calls `visit` with every item of the lane, in order of their start.
   void each(const TimelineLane& lane, const std::function<void(const TimelineItem&)>& visit) const;
@@ -69,7 +71,9 @@ class Timeline {
     std::vector<std::uint64_t> first;
     std::vector<std::uint32_t> items;
     [[nodiscard]] std::uint64_t size(std::uint32_t key) const {
-      return key + 1 < first.size() ? first[key + 1] - first[key] : 0;
+      if (key + 1 >= first.size())
+        return 0;
+      return first[key + 1] - first[key];
     }
   };
   template <class T, class Key>

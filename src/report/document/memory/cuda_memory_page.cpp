@@ -19,7 +19,9 @@ std::string kind_text(const CudaMemory& memory) {
 std::string place_text(const CudaMemory& memory) {
   if (memory.device)
     return "GPU " + std::to_string(*memory.device);
-  return model::is_on_device(memory.kind) ? "a GPU" : "host";
+  if (model::is_on_device(memory.kind))
+    return "a GPU";
+  return "host";
 }
 
 std::string kept_text(const CudaMemory& memory) {
@@ -49,8 +51,8 @@ std::optional<Section> cuda_memory_section(const model::Report& report) {
                                    {kept_text(memory)},
                                    {base::format_ns(memory.call_ns)}};
     if (has_several) {
-      const auto pid = pid_of(report, memory.process);
-      cells.push_back({pid ? std::to_string(*pid) : "-"});
+      const auto text = [](std::uint32_t pid) { return std::to_string(pid); };
+      cells.push_back({or_dash(pid_of(report, memory.process), text)});
     }
     grid.add(std::move(cells));
   }

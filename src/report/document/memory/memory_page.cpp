@@ -47,7 +47,9 @@ std::string peak_text(const DeviceMemory& memory) {
 Grid parts_grid(const DeviceMemory& memory, std::size_t max_parts) {
   Grid grid({{"at the peak", false, true}, {"whose", false}, {"bytes"}, {"share"}, {"blocks"}});
   const auto add = [&](const MemoryPart& part, std::size_t depth) {
-    const double share = memory.peak_bytes > 0 ? part.bytes / memory.peak_bytes : 0;
+    double share = 0;
+    if (memory.peak_bytes > 0)
+      share = part.bytes / memory.peak_bytes;
     GridCell name{std::string(model::memory_use_name(part.use))};
     name.depth = depth;
     std::string owner = base::printable(part.owner);

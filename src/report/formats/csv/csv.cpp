@@ -48,7 +48,9 @@ std::string verdicts_of(const model::Report& report, std::uint32_t region) {
 }
 
 std::string text_of(std::optional<std::uint32_t> number) {
-  return number ? std::to_string(*number) : std::string();
+  if (!number)
+    return {};
+  return std::to_string(*number);
 }
 
 std::vector<std::string> region_fields(const model::Report& report,
@@ -66,8 +68,10 @@ std::vector<std::string> region_fields(const model::Report& report,
                                      csv_field(model::path_text(region))};
   for (const ColumnView& column : columns) {
     const bool is_text = column.tag == kBoundTag || column.tag == kSlowestTag;
-    fields.push_back(is_text ? csv_field(cell(region, column))
-                             : csv_number(model::value_of(region, column.tag)));
+    if (is_text)
+      fields.push_back(csv_field(cell(region, column)));
+    else
+      fields.push_back(csv_number(model::value_of(region, column.tag)));
   }
   return fields;
 }

@@ -41,7 +41,9 @@ std::int64_t partly_recorded(const Region& region) {
   if (!region.gpu || !region.gpu->partial || region.occurrences <= 0)
     return 0;
   const std::int64_t recorded = region.gpu->recorded_occurrences;
-  return recorded < region.occurrences ? recorded : 0;
+  if (recorded >= region.occurrences)
+    return 0;
+  return recorded;
 }
 
 /// The measures in the order of "measures". As in the terminal, sums of a part of the instances are
@@ -106,7 +108,7 @@ void page_kernel_rows(JsonWriter& json,
     const std::int64_t shared_bytes =
         std::int64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes;
     json.field("name", row.name);
-    json.field("short", row.label.empty() ? row.short_name : row.label);
+    json.field("short", text_or(row.label, row.short_name));
     json.field("calls", row.calls);
     json.field("total_ns", row.total_ns);
     json.field("median_ns", row.duration_ns.median);
@@ -179,9 +181,13 @@ void page_kernel_points(JsonWriter& json, const model::Report& report) {
   json.line_objects(
       "kernel_points", report.kernel_counters, [&](const model::KernelCounters& kernel) {
         const auto row = std::ranges::find(report.kernels, kernel.name, &model::KernelRow::name);
-        const bool has_row = row != report.kernels.end();
-        json.field("name", has_row ? row->label : kernel.name);
-        json.field("share", has_row ? std::optional(row->share) : std::nullopt);
+        if (row != report.kernels.end()) {
+          json.field("name", row->label);
+          json.field("share", row->share);
+        } else {
+          json.field("name", kernel.name);
+          json.null_field("share");
+        }
         if (!kernel.roofline.empty())
           write_roofline(json, kernel.roofline);
         write_metrics(json, kernel.metrics);
@@ -274,7 +280,10 @@ void page_verdicts(JsonWriter& json, const model::Report& report) {
     json.fields("try", advice, "saves", saving_text(report, verdict));
     if (verdict.saves_share)
       json.field("saves_share", *verdict.saves_share);
-    json.field("next", is_omitted ? std::string() : verdict.next);
+    std::string next;
+    if (!is_omitted)
+      next = verdict.next;
+    json.field("next", next);
     page_outcome(json, verdict);
   });
 }
@@ -347,11 +356,20 @@ void write_html_data(const model::Report& report, const model::Session* session,
   write_memory(json, report);
   write_html_tables(program_tables(report), json);
   json.key("timeline");
-  session != nullptr ? write_html_timeline(report, *session, json) : json.null();
+  if (session != nullptr)
+    write_html_timeline(report, *session, json);
+  else
+    json.null();
   json.key("job");
-  report.ranks.size() > 1 ? write_html_job(report, json) : json.null();
+  if (report.ranks.size() > 1)
+    write_html_job(report, json);
+  else
+    json.null();
   json.key("cpu");
-  session != nullptr ? write_html_cpu(report, *session, json) : json.null();
+  if (session != nullptr)
+    write_html_cpu(report, *session, json);
+  else
+    json.null();
   json.close();
 }
 

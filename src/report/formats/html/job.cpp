@@ -20,7 +20,9 @@ void rounded_list(JsonWriter& json, std::string_view name, const std::vector<dou
       continue;
     }
     const double us = value / 1000;
-    const double step = us > 0 ? std::pow(10.0, std::floor(std::log10(us)) - 3) : 1;
+    double step = 1;
+    if (us > 0)
+      step = std::pow(10.0, std::floor(std::log10(us)) - 3);
     if (step < 1)
       json.number(std::round(us / step) / std::round(1 / step));
     else
@@ -59,8 +61,9 @@ std::string html_base64(std::string_view bytes) {
     const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
     std::uint32_t group = 0;  // 24 bits
     for (std::size_t k = 0; k < 3; ++k) {
-      const std::uint32_t byte = k < count ? static_cast<unsigned char>(bytes[i + k]) : 0U;
-      group = group << 8 | byte;
+      group <<= 8;
+      if (k < count)
+        group |= static_cast<unsigned char>(bytes[i + k]);
     }
     for (std::size_t k = 0; k < 4; ++k)
       encoded += k > count ? '=' : kLetters[group >> (18 - 6 * k) & 63];

@@ -52,7 +52,11 @@ class RegionFinder {
     std::vector<OpenRange>& stack = stacks_[range.domain];
     while (!stack.empty() && stack.back().end_ns <= range.start_ns)
       stack.pop_back();
-    const std::uint32_t parent = stack.empty() ? root(range) : stack.back().node;
+    std::uint32_t parent = kNone;
+    if (stack.empty())
+      parent = root(range);
+    else
+      parent = stack.back().node;
     const std::uint32_t node = node_of(parent, range.name);
     stack.push_back({range.end_ns, node});
     return region_of(node);
@@ -85,11 +89,14 @@ class RegionFinder {
     return nodes_[node];
   }
   static std::string root_name(std::string_view domain, model::RangeKind kind) {
-    return (kind == model::RangeKind::kStartEnd ? "s" : "p") + std::string(domain);
+    const std::string prefix = kind == model::RangeKind::kStartEnd ? "s" : "p";
+    return prefix + std::string(domain);
   }
   [[nodiscard]] std::uint32_t find(std::uint32_t parent, std::string name) const {
     const auto found = children_.find({parent, std::move(name)});
-    return found == children_.end() ? kNone : found->second;
+    if (found == children_.end())
+      return kNone;
+    return found->second;
   }
   std::uint32_t child(std::uint32_t parent, const std::string& name) {
     const auto next = static_cast<std::uint32_t>(nodes_.size());
@@ -402,7 +409,9 @@ class TimelineWriter {
     for (std::size_t i = 0; i < kLevels; ++i) {
       // With the items, a level has to be clearly smaller than they are; without them, any level
       // that fits is worth it.
-      const bool is_useful = has_items ? counts[i] < lane.items / 3 : counts[i] <= budget;
+      bool is_useful = counts[i] <= budget;
+      if (has_items)
+        is_useful = counts[i] < lane.items / 3;
       if (i > 0 && !is_useful)
         break;
       json_.open_line_object();
@@ -431,7 +440,9 @@ class TimelineWriter {
     visit_blocks(lane, [&](const TimelineItem& item, const Block& block) {
       if (!lane.is_stream()) {
         constexpr int kCallFlag = 1, kOpenFlag = 2;
-        int flags = item.kind == ItemKind::kCall ? kCallFlag : 0;
+        int flags = 0;
+        if (item.kind == ItemKind::kCall)
+          flags |= kCallFlag;
         if (item.open)
           flags |= kOpenFlag;
         chunks.add(block, flags);

@@ -245,7 +245,10 @@ void write_sampled_devices(JsonWriter& json, const std::vector<model::SampledDev
     json.field("clock", device.clock);
     json.line_objects("sums", device.sums, [&](const model::SampledSum& sum) {
       json.field("metric", sum.metric);
-      json.field("unit", sum.share ? std::string("ns at full load") : sum.unit);
+      if (sum.share)
+        json.field("unit", "ns at full load");
+      else
+        json.field("unit", sum.unit);
       json.field("total", sum.total);
       json.field("in_ranges", sum.in_ranges);
       json.field("outside", sum.outside);

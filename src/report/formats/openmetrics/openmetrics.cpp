@@ -38,7 +38,10 @@ std::string family_of(const model::Measure& measure) {
   std::string name = "rangescope_" + base::replace_all(measure.tag, ".", "_");
   switch (measure.unit) {
     case model::Unit::kNs: return base::replace_all(name, "_ns", "") + "_seconds";
-    case model::Unit::kBytes: return name.ends_with("_bytes") ? name : name + "_bytes";
+    case model::Unit::kBytes:
+      if (name.ends_with("_bytes"))
+        return name;
+      return name + "_bytes";
     case model::Unit::kShare: return base::replace_all(name, "_ns", "") + "_ratio";
     case model::Unit::kCount: return name;
   }
@@ -80,7 +83,10 @@ std::string bound_text(std::size_t bin) {
   if (bin == model::kLengthBounds.size())
     return "+Inf";
   std::string text = fmt::format("{}", static_cast<double>(model::kLengthBounds.at(bin)) / 1e9);
-  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+  const bool is_whole = text.find_first_of(".e") == std::string::npos;
+  if (is_whole)
+    text += ".0";
+  return text;
 }
 
 /// A histogram of the instances' durations. Bins are cumulative, as OpenMetrics wants them.
@@ -167,7 +173,9 @@ base::Result<void> export_openmetrics(const model::Report& report,
       const auto value = measure.get(region);
       if (!value || !std::isfinite(*value))
         continue;
-      const double shown = measure.unit == model::Unit::kNs ? *value / 1e9 : *value;
+      double shown = *value;
+      if (measure.unit == model::Unit::kNs)
+        shown /= 1e9;
       samples += fmt::format("{}{{{}}} {}\n", family, labels(report, region), shown);
     }
     if (samples.empty())

@@ -37,8 +37,9 @@ void add_nvtx(const model::Session& session,
     return;
   const model::Attributes& attributes = session.attributes[index];
   if (attributes.category != 0) {
-    const bool has_thread = thread < session.threads.size();
-    const std::uint32_t process = has_thread ? session.threads[thread].process : model::kNone;
+    std::uint32_t process = model::kNone;
+    if (thread < session.threads.size())
+      process = session.threads[thread].process;
     std::string name = std::to_string(attributes.category);
     for (const model::Category& category : session.categories) {
       const bool is_in_scope = category.domain == domain && category.process == process;

@@ -71,7 +71,7 @@ class PerfettoWriter {
         timeline_(session),
         pids_(trace_pids(session)),
         // The format has no negative times.
-        shift_ns_(session.begin_ns < 0 ? -session.begin_ns : 0),
+        shift_ns_(std::max<std::int64_t>(-session.begin_ns, 0)),
         is_interned_(session.strings.size(), false) {}
 
   void write() {
@@ -184,12 +184,11 @@ class PerfettoWriter {
     track(track_id(index, number), [&](pbf_writer& track) {
       if (number == 0 && !lane.is_stream()) {
         const model::Thread& of_lane = session_.threads[lane.thread];
-        const bool has_process = of_lane.process < pids_.size();
         track.add_uint64(5, kProcessTracks + of_lane.process);
-        return thread(track,
-                      has_process ? pids_[of_lane.process] : 0,
-                      of_lane.tid,
-                      session_.strings.view(of_lane.name));
+        std::int32_t pid = 0;
+        if (of_lane.process < pids_.size())
+          pid = pids_[of_lane.process];
+        return thread(track, pid, of_lane.tid, session_.strings.view(of_lane.name));
       }
       std::string title = timeline_.title(lane);
       std::uint64_t parent = kProcessTracks + lane.process;
@@ -391,7 +390,9 @@ class PerfettoWriter {
     if (kind == model::WaitKind::kOther)
       return "waiting";
     const std::string name(name_of(kind));
-    return kind == model::WaitKind::kPreempted ? name : "waiting: " + name;
+    if (kind == model::WaitKind::kPreempted)
+      return name;
+    return "waiting: " + name;
   }
 
   void cpu_waits() {
@@ -458,7 +459,11 @@ class PerfettoWriter {
   void slice(const TimelineItem& item, EventType type, std::uint64_t track) {
     annotate(session_, item, annotations_);
     const model::StringId string = timeline_.name_id(item);
-    const std::uint64_t name = string != 0 ? name_id(string) : small_id(2, timeline_.name(item));
+    std::uint64_t name = 0;
+    if (string != 0)
+      name = name_id(string);
+    else
+      name = small_id(2, timeline_.name(item));
     described(type, item.start_ns, track, name, item_category(item.kind), [&](pbf_writer& event) {
       if (item.launch == model::kNone)
         return;

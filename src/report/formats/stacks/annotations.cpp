@@ -40,7 +40,9 @@ std::filesystem::path in_folder_of(const std::string& folder, const std::filesys
   if (folder.empty() || !file.is_absolute())
     return {};
   auto inside = file.lexically_relative(folder);
-  return inside.empty() || *inside.begin() == ".." ? std::filesystem::path() : inside;
+  if (inside.empty() || *inside.begin() == "..")
+    return {};
+  return inside;
 }
 
 using HotLineOf = std::map<std::pair<std::string, std::string>, std::uint32_t>;  ///< name, file
@@ -83,17 +85,19 @@ void visit_functions(const model::Report& report,
                      HotLines& lines,
                      Visit visit) {
   for (const model::CpuFunction& function : cpu.*listed_functions(report)) {
+    std::uint32_t line = function.line;
     const auto hot_line = hot_line_of.find({function.name, function.file});
-    const std::uint32_t line = hot_line == hot_line_of.end() ? function.line : hot_line->second;
+    if (hot_line != hot_line_of.end())
+      line = hot_line->second;
     if (line == 0 || function.file.empty() || !(function.self_ns > 0))
       continue;
     const auto file = std::filesystem::path(function.file).lexically_normal();
     const auto relative = in_folder_of(report.run.cwd, file);
+    bool in_folder = !relative.empty();
     // A relative name starts at the folder of the compilation: its library tells whether the code
     // is of the working directory.
-    const bool in_folder = file.is_absolute()
-                               ? !relative.empty()
-                               : !in_folder_of(report.run.cwd, function.module).empty();
+    if (!file.is_absolute())
+      in_folder = !in_folder_of(report.run.cwd, function.module).empty();
     const auto& shown_file = relative.empty() ? file : relative;
     HotSelf& hot = lines[{shown_file.string(), line, function.name}];
     hot.in_folder = in_folder;
@@ -186,7 +190,8 @@ base::Result<void> export_hot_lines(const model::Report& report,
       order.push_back(&line);
   std::ranges::stable_sort(
       order, std::ranges::greater(), [](const auto* line) { return line->second.ns; });
-  order.resize(std::min(order.size(), style.top != 0 ? style.top : kDefaultLines));
+  const std::size_t max_lines = style.top != 0 ? style.top : kDefaultLines;
+  order.resize(std::min(order.size(), max_lines));
   for (const auto* entry : order) {
     const auto& [file, line, name] = entry->first;
     const std::string text = hot_text(name, entry->second, is_own, report.run.duration_ns);

@@ -125,7 +125,8 @@ class ProfileWalk {
       return;
     double self_bytes = region.gpu->copy_bytes;
     for (const Region* child : children)
-      self_bytes -= child->gpu ? child->gpu->copy_bytes : 0;
+      if (child->gpu)
+        self_bytes -= child->gpu->copy_bytes;
     add(stack, kCopied, self_bytes);
     kernels(region, children, stack);
   }
@@ -192,12 +193,15 @@ class ProfileWalk {
 
   void functions(const model::Session& session) {
     for (const Chain& chain : chains(report_)) {
-      ProfileStack stack = chain.ranges.empty() ? with_frame({}, "(outside ranges)", "")
-                                                : range_frames(chain.ranges);
+      ProfileStack stack;
+      if (chain.ranges.empty())
+        stack = with_frame({}, "(outside ranges)", "");
+      else
+        stack = range_frames(chain.ranges);
       for (const std::uint32_t index : frames_of(session.cpu, chain.stack)) {
         const model::CpuFrame& frame = session.cpu.frames[index];
-        const auto file = session.strings.view(frame.file != 0 ? frame.file : frame.module);
-        stack = with_frame(std::move(stack), frame_text(session, frame), std::string(file));
+        const std::string file(file_of(session, frame));
+        stack = with_frame(std::move(stack), frame_text(session, frame), file);
       }
       add(stack, kCpu, static_cast<double>(chain.samples * session.cpu.interval_ns));
     }

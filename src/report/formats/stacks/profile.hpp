@@ -48,6 +48,8 @@ struct Chain {
   std::int64_t samples = 0;
 };
 [[nodiscard]] std::vector<Chain> chains(const model::Report& report);
+/// The source file of a frame; its library where that is not known.
+[[nodiscard]] std::string_view file_of(const model::Session& session, const model::CpuFrame& frame);
 /// Frames from the outermost to the innermost.
 [[nodiscard]] std::vector<std::uint32_t> frames_of(const model::CpuProfile& cpu,
                                                    std::uint32_t stack);

@@ -26,12 +26,6 @@ base::Result<std::vector<Chain>> sampled_chains(const model::Report& report,
   return out;
 }
 
-std::string_view file_of(const model::Session& session, const model::CpuFrame& frame) {
-  if (frame.file != 0)
-    return session.strings.view(frame.file);
-  return session.strings.view(frame.module);
-}
-
 /// Frames of a speedscope file: those of the CPU, then one for each name of a range. Samples refer
 /// to them by position.
 class SpeedscopeFrames {
@@ -132,6 +126,12 @@ std::vector<Chain> chains(const model::Report& report) {
   if (report.cpu_outside)
     add({}, *report.cpu_outside);
   return chains;
+}
+
+std::string_view file_of(const model::Session& session, const model::CpuFrame& frame) {
+  if (frame.file != 0)
+    return session.strings.view(frame.file);
+  return session.strings.view(frame.module);
 }
 
 std::vector<std::uint32_t> frames_of(const model::CpuProfile& cpu, std::uint32_t stack) {

@@ -174,7 +174,9 @@ std::optional<std::string> exported_run(const std::filesystem::path& file) {
   if (!statement)
     return "";
   const auto row = statement->step();
-  return row && *row ? std::string(statement->text(0)) : "";
+  if (!row || !*row)
+    return "";
+  return std::string(statement->text(0));
 }
 
 base::Result<void> print_rows(base::Statement& statement,

@@ -195,9 +195,10 @@ base::Result<void> check_parquet_folder(const fs::path& folder) {
   std::error_code error;
   const auto status = fs::symlink_status(folder, error);
   if (!fs::exists(status)) {
-    const fs::path parent = fs::absolute(folder, error).lexically_normal().parent_path();
-    // "new/" ends in an empty name.
-    const fs::path existing = folder.has_filename() ? parent : parent.parent_path();
+    fs::path existing = fs::absolute(folder, error).lexically_normal().parent_path();
+    const bool ends_in_slash = !folder.has_filename();  // "new/" ends in an empty name
+    if (ends_in_slash)
+      existing = existing.parent_path();
     if (fs::is_directory(existing, error))
       return {};
     return base::fail(base::Code::kIo,
@@ -231,7 +232,9 @@ base::Result<void> write_parquet(const Input& input,
     TRY(base::write_file(folder / kMarker, "{ \"schema\": \"" + std::string(kSchema) + "\" }\n"));
   ParquetStore store(duck, partition, folder);
   auto written = write_tables(input, store, [](std::string_view) { return true; });
-  return written ? store.commit() : written;
+  if (!written)
+    return written;
+  return store.commit();
 }
 
 base::Result<void> open_parquet(const base::Duck& duck, const fs::path& folder) {

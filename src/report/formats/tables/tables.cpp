@@ -1,6 +1,7 @@
 #include "report/formats/tables/tables.hpp"
 
 #include <fmt/format.h>
+#include <cmath>
 
 #include "base/text.hpp"
 #include "model/measure.hpp"
@@ -31,12 +32,21 @@ class Put {
   template <class T>
   void add(const T& value) {
     if constexpr (requires { value.has_value(); }) {
-      value ? add(*value) : rows_.null();
+      if (value)
+        add(*value);
+      else
+        rows_.null();
     } else if constexpr (std::is_convertible_v<T, std::string_view>) {
       const std::string_view text(value);
-      text.data() == nullptr ? rows_.null() : rows_.text(text);
+      if (text.data() != nullptr)
+        rows_.text(text);
+      else
+        rows_.null();
     } else if constexpr (std::is_floating_point_v<T>) {
-      value == value ? rows_.real(value) : rows_.null();
+      if (std::isnan(value))
+        rows_.null();
+      else
+        rows_.real(value);
     } else {
       rows_.integer(static_cast<std::int64_t>(value));
     }
@@ -46,7 +56,9 @@ class Put {
 
 /// An end; nothing for a range or call that did not end.
 std::optional<std::int64_t> end_or_null(std::int64_t at_ns) {
-  return at_ns == model::kOpen ? std::nullopt : std::optional(at_ns);
+  if (at_ns == model::kOpen)
+    return std::nullopt;
+  return at_ns;
 }
 std::string dimensions(const std::array<std::uint32_t, 3>& size) {
   return fmt::format("{}x{}x{}", size[0], size[1], size[2]);
@@ -73,7 +85,9 @@ std::vector<TableColumn> columns_of(std::string_view declarations) {
 /// A field of what a pointer points to; nothing for null.
 template <class T, class Field>
 std::optional<Field> field_of(const T* object, Field T::*field) {
-  return object == nullptr ? std::nullopt : std::optional(object->*field);
+  if (object == nullptr)
+    return std::nullopt;
+  return object->*field;
 }
 
 class Writer {
@@ -93,9 +107,11 @@ class Writer {
     const model::Clock& clock = session_.clock;
     if (clock.anchor_unix_ns != 0)
       facts.emplace_back("utc_ns", std::to_string(clock.anchor_unix_ns - clock.anchor_ns));
-    const double offset = report_.ranks.size() == 1 ? report_.ranks.front().clock_offset_ns : 0;
-    if (offset != 0)
-      facts.emplace_back("clock_offset_ns", fmt::format("{:.0f}", offset));
+    double offset_ns = 0;
+    if (report_.ranks.size() == 1)
+      offset_ns = report_.ranks.front().clock_offset_ns;
+    if (offset_ns != 0)
+      facts.emplace_back("clock_offset_ns", fmt::format("{:.0f}", offset_ns));
     facts.emplace_back("sources", base::join(report_.run.sources, "; "));
     std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
     return fill("run", "key text, value text", facts, [](Put& put, std::size_t, const auto& fact) {
@@ -184,13 +200,18 @@ class Writer {
               field_of(row.kernel, &model::KernelMetrics::name),
               field_of(row.kernel, &model::KernelMetrics::ordinal),
               *row.name);
-          const bool has_value = metric.absent.empty();
-          const auto value = [&](double number) {
-            return has_value ? std::optional(number) : std::nullopt;
-          };
-          put(value(metric.value), value(metric.min), value(metric.max));
+          std::optional<double> mean, min, max;
+          std::optional<std::string> reason;
+          if (metric.absent.empty()) {
+            mean = metric.value;
+            min = metric.min;
+            max = metric.max;
+          } else {
+            reason = metric.absent;
+          }
+          put(mean, min, max);
           put(metric.unit, metric.rounds, metric.source);
-          put(has_value ? std::nullopt : std::optional(metric.absent));
+          put(reason);
         });
   }
 
@@ -386,8 +407,9 @@ class Writer {
       const SampleTrack* track;
       std::size_t sample;
     };
-    const std::vector<SampleTrack> tracks =
-        is_wanted_ ? sample_tracks(report_, session_) : std::vector<SampleTrack>();
+    std::vector<SampleTrack> tracks;
+    if (is_wanted_)
+      tracks = sample_tracks(report_, session_);
     std::vector<Row> rows;
     for (const SampleTrack& track : tracks) {
       for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i)
@@ -534,7 +556,9 @@ class Writer {
   }
   [[nodiscard]] std::optional<std::uint32_t> thread_pid(std::uint32_t index) const {
     const model::Thread* thread = find(session_.threads, index);
-    return process_pid(thread != nullptr ? thread->process : kNone);
+    if (thread == nullptr)
+      return std::nullopt;
+    return process_pid(thread->process);
   }
   [[nodiscard]] std::optional<std::int64_t> tid_of(std::uint32_t index) const {
     const model::Thread* thread = find(session_.threads, index);
@@ -551,8 +575,10 @@ class Writer {
 
   void stream(Put& put, std::uint32_t index, bool with_context) const {
     const model::Stream* stream = find(session_.streams, index);
-    put(process_pid(stream != nullptr ? stream->process : kNone));
-    put(ordinal_of(stream != nullptr ? stream->device : kNone));
+    const std::uint32_t process = field_of(stream, &model::Stream::process).value_or(kNone);
+    const std::uint32_t device = field_of(stream, &model::Stream::device).value_or(kNone);
+    put(process_pid(process));
+    put(ordinal_of(device));
     if (with_context)
       put(field_of(stream, &model::Stream::context));
     put(field_of(stream, &model::Stream::id));
