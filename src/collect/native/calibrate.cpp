@@ -240,9 +240,13 @@ void measure_products(Card& card, Calibration& out) {
     }
     const double alpha_double = 1, beta_double = 0;
     const float alpha_float = 1, beta_float = 0;
+    const void* alpha = &alpha_float;
+    const void* beta = &beta_float;
     const bool is_double = product.compute == 70;
-    const void* alpha = is_double ? static_cast<const void*>(&alpha_double) : &alpha_float;
-    const void* beta = is_double ? static_cast<const void*>(&beta_double) : &beta_float;
+    if (is_double) {
+      alpha = &alpha_double;
+      beta = &beta_double;
+    }
     const auto seconds = card.best(product.key, [&] {
       for (int i = 0; i < kRepeated; ++i) {
         const int failed = gemm(handle,

@@ -148,7 +148,10 @@ class PosixTranslator {
       std::size_t class_end = std::string::npos;
       if (in_.compare(end, 2, "[:") == 0)
         class_end = in_.find(":]", end);
-      end = class_end == std::string::npos ? end + 1 : class_end + 2;
+      if (class_end == std::string::npos)
+        ++end;
+      else
+        end = class_end + 2;
     }
     return end;
   }
@@ -173,7 +176,10 @@ class PosixTranslator {
     next_ += 2;
     const char low = static_cast<char>(c | 0x20);
     if (const char* set = word_class(low); set != nullptr) {
-      out_ += c == low ? "[" : "[^";
+      const bool is_negated = c != low;
+      out_ += '[';
+      if (is_negated)
+        out_ += '^';
       out_ += set;
       out_ += ']';
       return {};
@@ -238,7 +244,9 @@ class PosixTranslator {
       set += in_[i++];
     for (bool first = true; i < in_.size() && (first || in_[i] != ']'); first = false) {
       if (in_[i] == '\\') {
-        const char* characters = i + 1 < in_.size() ? word_class(in_[i + 1]) : nullptr;
+        const char* characters = nullptr;
+        if (i + 1 < in_.size())
+          characters = word_class(in_[i + 1]);
         if (characters == nullptr)
           return refuse("backslashes in brackets other than \\d, \\w and \\s",
                         "Put ] first, - last and ^ not first: []a^-].");
@@ -292,8 +300,10 @@ Result<std::string> expression_line(std::string_view key, const RangeExpression&
     out += ']';
   if (!parts.bottom && !parts.top)
     out += '-';
-  const auto name = [&](const std::string& text) {
-    return parts.regex ? posix_regex(text) : Result<std::string>(text);
+  const auto name = [&](const std::string& text) -> Result<std::string> {
+    if (parts.regex)
+      return posix_regex(text);
+    return text;
   };
   if (parts.domain) {
     const std::string domain = TRY(name(*parts.domain));
@@ -362,7 +372,10 @@ std::string setting_lines(const CounterRequest& request, bool samples_pc) {
   std::string text;
   if (samples_pc)
     text += "pc 1\n";
-  text += "per " + (samples_pc ? std::string("range") : request.per) + "\n";
+  std::string per = request.per;
+  if (samples_pc)
+    per = "range";
+  text += "per " + per + "\n";
   text += "rounds " + std::to_string(request.rounds) + "\n";
   text += "skip-first " + std::to_string(request.skip_first) + "\n";
   if (request.every > 1)

@@ -22,8 +22,9 @@ constexpr std::array kHooks = {
 };
 
 std::optional<std::string> getenv_of(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  if (const char* value = std::getenv(name.c_str()))
+    return value;
+  return std::nullopt;
 }
 
 using Environment = std::function<std::optional<std::string>(const std::string&)>;
@@ -33,7 +34,9 @@ std::optional<std::string> variable_of(const std::string& name,
                                        const Request& request,
                                        const Environment& environment) {
   const auto added = request.env.find(name);
-  return added != request.env.end() ? std::optional(added->second) : environment(name);
+  if (added != request.env.end())
+    return added->second;
+  return environment(name);
 }
 
 bool is_our_library(const std::filesystem::path& library) {
@@ -142,7 +145,9 @@ std::filesystem::path mpi_library(const std::filesystem::path& library,
     return {};
   std::error_code error;
   const std::filesystem::path candidate = library.parent_path() / "librangescope_mpi.so";
-  return std::filesystem::is_regular_file(candidate, error) ? candidate : std::filesystem::path();
+  if (!std::filesystem::is_regular_file(candidate, error))
+    return {};
+  return candidate;
 }
 
 base::Result<std::filesystem::path> find_library() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 
 #include "base/text.hpp"
@@ -151,7 +152,9 @@ Result<std::size_t> Planner::passes(const std::string& chip,
     return tl::make_unexpected(unknown_metric(chip, names[refused], {}));
   if (answer < 0)
     return base::fail(Code::kToolMissing, reason.data(), table_->library());
-  return answer == 0 ? number : 0;
+  if (answer > 0)
+    return 0;
+  return number;
 }
 
 base::Error Planner::unknown_metric(const std::string& chip,
@@ -199,6 +202,49 @@ bool lacks_counter(const model::MetricGroup& group, const auto& is_on_chip) {
   });
 }
 
+/// The metrics of a plan, each once, with the groups that want them.
+class PlannedMetrics {
+ public:
+  explicit PlannedMetrics(CounterPlan& plan) : plan_(plan) {}
+
+  void add(const std::string& metric) {
+    if (planned_.insert(metric).second)
+      plan_.metrics.push_back(metric);
+  }
+
+  /// Adds for each counter of the group the first of its metrics that the chip has. Returns a
+  /// counter that the group needs and the chip lacks, if there is one.
+  std::optional<model::GroupCounter> add_group(model::MetricGroup group, const auto& is_on_chip) {
+    for (model::GroupCounter& counter : group.counters) {
+      const auto metric = std::ranges::find_if(counter.any, is_on_chip);
+      if (metric != counter.any.end()) {
+        counter.any = {std::string(*metric)};
+        add_for_group(counter.any.front(), group.name);
+        continue;
+      }
+      if (!counter.absent)
+        return counter;
+      plan_.notes.push_back("group " + group.name + ": " + plan_.chip + " has no counter for '" +
+                            counter.alias + "'");
+      counter.any.clear();
+    }
+    plan_.groups.push_back(std::move(group));
+    return std::nullopt;
+  }
+
+ private:
+  void add_for_group(const std::string& metric, const std::string& group) {
+    add(metric);
+    std::string& wanted_by = plan_.wanted_by[metric];
+    if (!wanted_by.empty())
+      wanted_by += ',';
+    wanted_by += group;
+  }
+
+  CounterPlan& plan_;
+  std::set<std::string> planned_;
+};
+
 }  // namespace
 
 Result<CounterPlan> Planner::plan(const std::string& chip,
@@ -209,20 +255,9 @@ Result<CounterPlan> Planner::plan(const std::string& chip,
   const auto is_on_chip = [&](const std::string& metric) {
     return std::ranges::binary_search(chip_metrics, base_name(metric));
   };
-
   CounterPlan plan;
   plan.chip = chip;
-  std::set<std::string> planned;
-  const auto add = [&](const std::string& metric, const std::string& group = {}) {
-    if (planned.insert(metric).second)
-      plan.metrics.push_back(metric);
-    if (group.empty())
-      return;
-    std::string& wanted_by = plan.wanted_by[metric];
-    if (!wanted_by.empty())
-      wanted_by += ',';
-    wanted_by += group;
-  };
+  PlannedMetrics planned(plan);
   for (const std::string& name : names) {
     const auto group = std::ranges::find(groups, name, &model::MetricGroup::name);
     const bool is_group = group != groups.end();
@@ -235,34 +270,25 @@ Result<CounterPlan> Planner::plan(const std::string& chip,
       const bool has_suffix = name.find('.') != std::string::npos;
       if (!is_available || !has_suffix)
         return tl::make_unexpected(unknown_metric(chip, name, groups));
-      add(name);
+      planned.add(name);
       continue;
     }
-    model::MetricGroup resolved = *group;
-    for (model::GroupCounter& counter : resolved.counters) {
-      const auto found = std::ranges::find_if(counter.any, is_on_chip);
-      if (found != counter.any.end()) {
-        counter.any = {std::string(*found)};
-        add(counter.any.front(), name);
-      } else if (counter.absent) {
-        plan.notes.push_back("group " + name + ": " + chip + " has no counter for '" +
-                             counter.alias + "'");
-        counter.any.clear();
-      } else {
-        base::Error error = unknown_metric(chip, counter.any.front(), groups);
-        error.what = "group '" + name + "' needs " + base::join(counter.any, " or ") + ", which " +
-                     chip + " does not have";
-        return tl::make_unexpected(std::move(error));
-      }
+    if (const auto missing = planned.add_group(*group, is_on_chip)) {
+      base::Error error = unknown_metric(chip, missing->any.front(), groups);
+      error.what = "group '" + name + "' needs " + base::join(missing->any, " or ") + ", which " +
+                   chip + " does not have";
+      return tl::make_unexpected(std::move(error));
     }
-    plan.groups.push_back(std::move(resolved));
   }
-  if (plan.metrics.empty())
+  if (plan.metrics.empty()) {
+    std::string problem = "no metrics are asked for";
+    if (!plan.skipped.empty())
+      problem = "no metric is left that " + chip + " has";
     return base::fail(Code::kUsage,
-                      plan.skipped.empty() ? "no metrics are asked for"
-                                           : "no metric is left that " + chip + " has",
+                      std::move(problem),
                       "--metrics",
                       "Name groups or CUPTI metrics, separated by commas.");
+  }
   TRY(configure(plan));
   return plan;
 }

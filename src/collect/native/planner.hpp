@@ -22,7 +22,7 @@ struct MetricInfo {
 /// One metric's part in the cost of a set.
 struct MetricCost {
   std::string metric;
-  std::size_t alone = 0;  ///< passes that it takes by itself
+  std::size_t alone = 0;  ///< passes of the metric alone
   std::size_t saved = 0;  ///< passes that the set would save without it
   std::string cheaper;    ///< a similar metric that takes fewer passes; "" without one
   std::size_t cheaper_passes = 0;

@@ -55,12 +55,18 @@ std::size_t trim_captures(const fs::path& folder) {
   std::size_t running = 0;
   std::error_code error, ignored;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error))
-    if (entry->path().extension() == wire::native::kSuffix)
-      running += trim(entry->path()) ? 1 : 0;
-    else if (entry->path().filename().string().starts_with(wire::control::kWindow) &&
-             !entry->is_symlink(ignored))
-      running = std::max(running, trim_captures(entry->path()));  // the same processes
+       entry.increment(error)) {
+    const fs::path& path = entry->path();
+    if (path.extension() == wire::native::kSuffix) {
+      const bool is_running = trim(path);
+      if (is_running)
+        ++running;
+      continue;
+    }
+    const bool is_window = path.filename().string().starts_with(wire::control::kWindow);
+    if (is_window && !entry->is_symlink(ignored))
+      running = std::max(running, trim_captures(path));  // the same processes
+  }
   return running;
 }
 

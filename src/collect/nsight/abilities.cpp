@@ -24,7 +24,9 @@ std::string long_option(std::string_view text, std::size_t begin) {
   std::string name(text.substr(begin, end - begin));
   while (name.ends_with('-'))
     name.pop_back();
-  return name.size() > 2 ? name : std::string{};
+  if (name.size() <= 2)
+    return {};
+  return name;
 }
 
 bool is_value(std::string_view word) {
@@ -57,11 +59,13 @@ std::map<std::string, std::vector<std::string>> parse_ncu_help(std::string_view 
     if (indent == std::string_view::npos)
       continue;
     if (indent <= 2 && line[indent] == '-') {  // "  -k [ --kernel-name ] arg" or "  --set arg text"
+      current = nullptr;
       const auto dashes = line.find("--");
       std::string name;
       if (dashes != std::string_view::npos)
         name = long_option(line, dashes);
-      current = name.empty() ? nullptr : &options[name];
+      if (!name.empty())
+        current = &options[name];
       continue;
     }
     // The column of texts is at 30 or more; values are indented further than prose, to 41 ... 44.
@@ -88,7 +92,9 @@ std::vector<std::string> options_of_heading(std::string_view line) {
   const auto open = line.find("-[");
   if (open == std::string_view::npos) {
     const std::string name = long_option(line, start);
-    return name.empty() ? std::vector<std::string>{} : std::vector<std::string>{name};
+    if (name.empty())
+      return {};
+    return {name};
   }
   std::vector<std::string> names;
   const std::string prefix(line.substr(start, open + 1 - start));
@@ -199,7 +205,8 @@ std::vector<std::size_t> column_starts(std::string_view rule) {
 std::string_view enabled_cell(std::string_view line, const std::vector<std::size_t>& columns) {
   if (line.size() <= columns[2])
     return {};
-  line = line.substr(0, columns.size() > 3 ? columns[3] : line.size());
+  if (columns.size() > 3)
+    line = line.substr(0, columns[3]);
   return base::trim(line.substr(columns[2]));
 }
 
@@ -341,8 +348,9 @@ base::Result<Abilities> newest_known(std::string_view tool, const std::filesyste
     if (!entry.path().filename().string().starts_with(std::string(tool) + "-"))
       continue;
     const auto text = base::read_file(entry.path());
-    auto read =
-        text ? from_json(*text) : base::Result<Abilities>(tl::make_unexpected(text.error()));
+    if (!text)
+      continue;
+    auto read = from_json(*text);
     if (read && (!newest || newest->version < read->version))
       newest = std::move(read);
   }

@@ -130,12 +130,16 @@ std::string no_replay_reason(Step step,
     if (evidence.contexts > 1)
       return "the range uses " + std::to_string(evidence.contexts) + " CUDA contexts";
   }
-  return evidence.kernels == 0 ? "no kernel was launched inside the range" : "";
+  if (evidence.kernels == 0)
+    return "no kernel was launched inside the range";
+  return {};
 }
 
 /// Taken for `reason` unless there is one against it.
 Rung rung_unless(Step step, const std::string& obstacle, const std::string& reason) {
-  return {step, obstacle.empty(), obstacle.empty() ? reason : obstacle};
+  if (!obstacle.empty())
+    return {step, false, obstacle};
+  return {step, true, reason};
 }
 
 }  // namespace

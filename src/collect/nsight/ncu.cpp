@@ -39,7 +39,9 @@ std::string_view key_of(const model::Finding& finding) {
   const Option* row = find_option("ncu", rest.substr(0, rest.find_first_of(" :,")));
   if (row && row->key.empty())
     row = find_option("ncu", row->other);
-  return row ? row->key : std::string_view{};
+  if (!row)
+    return {};
+  return row->key;
 }
 
 class Planner : ToolPlanner {
@@ -122,11 +124,13 @@ class Planner : ToolPlanner {
       if (row.is(Option::kCode) || !configured)
         continue;
       std::string text = base::join(*configured, ",");
-      const bool is_true = configured->front() == "true";
+      std::string first_value = configured->front();
+      const bool is_true = first_value == "true";
       if (row.is(Option::kYesNo))
         text = is_true ? "yes" : "no";
-      const bool is_yes = row.is(Option::kYesNo) && is_true;
-      const auto option = TRY(usable(row, is_yes ? "yes" : configured->front()));
+      if (row.is(Option::kYesNo) && is_true)
+        first_value = "yes";
+      const auto option = TRY(usable(row, first_value));
       if (option.empty())
         continue;
       if (row.is(Option::kSwitch)) {
@@ -155,7 +159,10 @@ class Planner : ToolPlanner {
     command::judge_plan(about);
     for (const model::Finding& finding : about.findings) {
       if (finding.verdict == model::Grade::kWarn) {
-        note(finding.hint.empty() ? finding.found : finding.found + "; " + finding.hint);
+        std::string text = finding.found;
+        if (!finding.hint.empty())
+          text += "; " + finding.hint;
+        note(std::move(text));
         continue;
       }
       std::string hint = finding.hint;
@@ -337,8 +344,10 @@ std::string_view report_extension(const Abilities& can) {
 
 std::filesystem::path page_path(const std::filesystem::path& report, const PageFile& page) {
   const std::string stem = report.stem().string();
-  const std::string prefix = stem == "ncu" ? "" : stem + "-";
-  return report.parent_path() / (prefix + std::string(page.name));
+  std::string name(page.name);
+  if (stem != "ncu")
+    name = stem + "-" + name;
+  return report.parent_path() / name;
 }
 
 Plan page_plan(const Abilities& can, const std::filesystem::path& report, const PageFile& page) {

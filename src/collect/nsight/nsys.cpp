@@ -77,7 +77,9 @@ class Planner : ToolPlanner {
     }
     const std::vector<std::string>& known_apis = can_.options.at("--trace");
     const std::string nearest = base::did_you_mean(api, known_apis);
-    return nearest.empty() ? "It can trace " + base::join(known_apis, ", ") + "." : nearest;
+    if (!nearest.empty())
+      return nearest;
+    return "It can trace " + base::join(known_apis, ", ") + ".";
   }
 
   Done trace() {
@@ -105,8 +107,12 @@ class Planner : ToolPlanner {
   Done capture() {
     const std::string range = value("nvtx_capture");
     const std::string kind = capture_kind(range);
-    if (kind != "nvtx" && !range.empty() && asked("nvtx_capture"))
-      note("nvtx_capture is not used: capture_range is " + (kind.empty() ? "none" : kind));
+    if (kind != "nvtx" && !range.empty() && asked("nvtx_capture")) {
+      std::string shown_kind = "none";
+      if (!kind.empty())
+        shown_kind = kind;
+      note("nvtx_capture is not used: capture_range is " + shown_kind);
+    }
     if (kind == "nvtx" && range.empty() && request_.ranges.include.size() != 1)
       return refuse("the recording is gated by a range, but none is named",
                     "nvtx_capture",
@@ -133,7 +139,9 @@ class Planner : ToolPlanner {
     // A range that the user names is a gate, unless gating is turned off.
     const bool names_gate = !range.empty() && asked("nvtx_capture") && !asked("capture_range");
     const bool has_no_kind = kind.empty() || kind == "none";
-    return has_no_kind && (options_.gating || names_gate) ? "nvtx" : kind;
+    if (has_no_kind && (options_.gating || names_gate))
+      return "nvtx";
+    return kind;
   }
 
   [[nodiscard]] Done capture_needs_trace(const std::string& kind) const {
@@ -151,7 +159,9 @@ class Planner : ToolPlanner {
   /// `configured`: the value of nvtx_capture; with "" the one range of the request is the gate.
   Done nvtx_capture(const std::string& configured) {
     const bool is_configured = !configured.empty();
-    const std::string range = is_configured ? configured : request_.ranges.include.front().written;
+    std::string range = configured;
+    if (!is_configured)
+      range = request_.ranges.include.front().written;
     const auto translated = TRY(capture_of(range, is_configured));
     if (is_placeholder(range))
       note("nvtx_capture '" + range +
@@ -266,8 +276,8 @@ base::Result<std::string> capture_of(std::string_view written, bool own_form) {
   // gate on.
   if (own_form && written.ends_with("@*") && written.size() > 2 &&
       written.find('@') == written.size() - 2) {
-    auto plain = capture_of(written.substr(0, written.size() - 2));
-    return plain ? base::Result<std::string>(*plain + "@*") : plain;
+    const std::string plain = TRY(capture_of(written.substr(0, written.size() - 2)));
+    return plain + "@*";
   }
   if (own_form) {
     if (auto capture = range_then_domain(written))
@@ -294,8 +304,8 @@ base::Result<std::string> capture_of(std::string_view written, bool own_form) {
     // `*@decode` (any domain) is the one pattern that nsys has: decode@*.
     if (!written.starts_with("*@") || written.find_first_of("*", 2) != std::string_view::npos)
       return refuse("it knows no patterns");
-    auto plain = capture_of(written.substr(2));
-    return plain ? base::Result<std::string>(*plain + "@*") : plain;
+    const std::string plain = TRY(capture_of(written.substr(2)));
+    return plain + "@*";
   }
   if (parts.elements.size() != 1 ||
       parts.elements[0].kind != model::RangeExpression::Element::Kind::kName)
@@ -303,7 +313,9 @@ base::Result<std::string> capture_of(std::string_view written, bool own_form) {
   if (domain == model::kDefaultDomain)
     domain.clear();
   const std::string name = escape_at(parts.elements[0].text);
-  return domain.empty() ? name : name + "@" + escape_at(domain);
+  if (domain.empty())
+    return name;
+  return name + "@" + escape_at(domain);
 }
 
 bool is_placeholder(std::string_view capture) {

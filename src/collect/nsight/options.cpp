@@ -76,8 +76,10 @@ constexpr std::array kNeeds{
 
 /// The first row that fulfils `predicate`; null without one.
 const Option* search(auto predicate) {
-  const auto found = std::ranges::find_if(all_options(), predicate);
-  return found == all_options().end() ? nullptr : &*found;
+  const auto row = std::ranges::find_if(all_options(), predicate);
+  if (row == all_options().end())
+    return nullptr;
+  return &*row;
 }
 
 Takes takes_of(const Option& row) {
@@ -132,7 +134,9 @@ const Option* find_option(string_view tool, string_view name) {
 string_view name_of(const Option& option, const Abilities& can) {
   if (can.has(option.name))
     return option.name;
-  return !option.other.empty() && can.has(option.other) ? option.other : string_view{};
+  if (!option.other.empty() && can.has(option.other))
+    return option.other;
+  return {};
 }
 
 bool has_trait(string_view tool, string_view option, unsigned trait) {
@@ -154,13 +158,17 @@ Takes takes(string_view tool, string_view option, const Abilities* can) {
     return Takes::kValue;
   // A misspelt option takes what the one that was meant takes.
   const auto nearest = base::nearest(option, can->option_names(), 1);
-  return nearest.empty() ? Takes::kUnknown : takes(tool, nearest.front(), can);
+  if (nearest.empty())
+    return Takes::kUnknown;
+  return takes(tool, nearest.front(), can);
 }
 
 std::string long_name(string_view tool, char letter) {
   const Option* row =
       search([&](const Option& option) { return option.tool == tool && option.letter == letter; });
-  return row ? std::string(row->name) : std::string{};
+  if (!row)
+    return {};
+  return std::string(row->name);
 }
 
 bool is_hidden_option(string_view tool, string_view option, const Version& version) {

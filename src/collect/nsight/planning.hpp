@@ -44,11 +44,15 @@ class ToolPlanner {
   void note(std::string text) { plan_.notes.push_back(std::move(text)); }
   [[nodiscard]] const std::vector<std::string>* values(std::string_view key) const {
     const auto found = options_.values.find(std::string(key));
-    return found == options_.values.end() || found->second.empty() ? nullptr : &found->second;
+    if (found == options_.values.end() || found->second.empty())
+      return nullptr;
+    return &found->second;
   }
   [[nodiscard]] std::string value(std::string_view key) const {
     const auto* configured = values(key);
-    return configured ? configured->front() : std::string{};
+    if (!configured)
+      return {};
+    return configured->front();
   }
   [[nodiscard]] bool asked(std::string_view key) const {
     return options_.asked.count(std::string(key)) > 0;

@@ -19,6 +19,11 @@ base::Result<base::Ended> tool_run(const fs::path& path,
   return base::run(base::question(std::move(arguments), limit));
 }
 
+/// The variable that names the tool's executable.
+std::string path_variable(std::string_view tool) {
+  return tool == "nsys" ? "RANGESCOPE_NSYS" : "RANGESCOPE_NCU";
+}
+
 fs::path cache_file(std::string_view tool, const fs::path& path, const ToolSearch& search) {
   fs::path home = search.variable("XDG_CACHE_HOME");
   if (home.empty()) {
@@ -67,12 +72,10 @@ base::Result<Abilities> ask_tool(std::string_view tool, const fs::path& path) {
     if (!output.empty())
       problem += ": " + base::printable(output.substr(0, 300));
     const bool lacks_library = output.find("shared libraries") != std::string::npos;
-    const std::string variable = tool == "nsys" ? "RANGESCOPE_NSYS" : "RANGESCOPE_NCU";
-    return base::fail(base::Code::kToolMissing,
-                      problem,
-                      path.string(),
-                      lacks_library ? "Install the library that it names."
-                                    : "Name another one with " + variable + ".");
+    std::string hint = "Name another one with " + path_variable(tool) + ".";
+    if (lacks_library)
+      hint = "Install the library that it names.";
+    return base::fail(base::Code::kToolMissing, problem, path.string(), std::move(hint));
   }
   if (tool == "nsys") {
     if (auto help = tool_run(path, {"profile", "--help"}))
@@ -94,25 +97,26 @@ base::Result<Abilities> ask_tool(std::string_view tool, const fs::path& path) {
 }
 
 base::Result<Abilities> probe_tool(std::string_view tool, const ToolSearch& search) {
-  const std::string upper = tool == "nsys" ? "NSYS" : "NCU";
-  const std::string named = search.variable("RANGESCOPE_" + upper);
+  const std::string variable = path_variable(tool);
+  const std::string named = search.variable(variable);
   for (const auto& [path, who] :
        {std::pair{search.configured, "pipeline." + std::string(tool) + ".path"},
-        {named, "environment RANGESCOPE_" + upper}})
+        {named, "environment " + variable}})
     if (!path.empty() && !base::runnable(path))
       return base::fail(base::Code::kConfig,
                         path + " is not an executable file",
                         who,
                         "Name the " + std::string(tool) + " executable itself.");
   const auto found = find_tools(tool, search);
-  if (found.empty())
+  if (found.empty()) {
+    const std::string product = tool == "nsys" ? "Nsight Systems" : "Nsight Compute";
     return base::fail(
         base::Code::kToolMissing,
         std::string(tool) +
             " was not found on PATH, in /opt/nvidia, in a CUDA toolkit or in /usr/lib",
         {},
-        std::string(tool == "nsys" ? "Install Nsight Systems" : "Install Nsight Compute") +
-            ", or set RANGESCOPE_" + upper + " to its executable.");
+        "Install " + product + ", or set " + variable + " to its executable.");
+  }
   const fs::path cached = cache_file(tool, found.front(), search);
   if (!cached.empty())
     if (auto text = base::read_file(cached))
@@ -152,7 +156,9 @@ void probe_metrics(Abilities& ncu, const ToolSearch& search) {
     ncu.metrics = parse_ncu_metrics(of_this_machine->out);
   if (ncu.metrics.empty()) {  // without a driver: of every chip
     const auto listed = tool_run(ncu.path, {"--list-chips"});
-    const std::string chips = listed ? chip_list(listed->out) : std::string();
+    std::string chips;
+    if (listed)
+      chips = chip_list(listed->out);
     if (!chips.empty()) {
       const auto of_chips = tool_run(ncu.path, {"--query-metrics", "--chips", chips}, kLimit);
       if (of_chips)

@@ -46,8 +46,9 @@ std::string capture_text(const Capture& capture) {
   std::string text = escaped_name(capture.range);
   if (!capture.domain)
     return text;
-  text += '@';
-  return text + (*capture.domain == "*" ? "*" : escaped_name(*capture.domain));
+  if (*capture.domain == "*")
+    return text + "@*";
+  return text + "@" + escaped_name(*capture.domain);
 }
 
 bool is_default_domain(const std::string& domain) {
@@ -295,12 +296,11 @@ std::string report_for(const std::string& name, const Version& version) {
       return current;
     names.push_back(current);
   }
-  const auto nearest = base::nearest(name, names, 1);
-  return nearest.empty() ? std::string() : nearest.front();
+  return nearest_name(name, names);
 }
 
 void judge_stats(Explaining& about) {
-  const Version version = about.can ? about.can->version : Version{};
+  const Version version = about.version();
   for (Argument& argument : about.line.arguments) {
     if (argument.name != "--report" || !argument.value || argument.value->expands)
       continue;
@@ -314,13 +314,15 @@ void judge_stats(Explaining& about) {
         continue;
       }
       const std::string better = report_for(name, version);
-      reports.push_back(better.empty() ? written : better + written.substr(name.size()));
+      std::string& report = reports.emplace_back(written);
+      if (!better.empty())
+        report.replace(0, name.size(), better);
       const bool may_be_newer = better.empty() && version.year >= 2024;
       if (better == name || may_be_newer)
         continue;
       about.fail("unknown_report",
                  about.me() + " has no report '" + name + "'",
-                 better.empty() ? "`nsys stats --help-reports` lists them" : "Write " + better);
+                 write_or(better, "`nsys stats --help-reports` lists them"));
     }
     const std::string value = base::join(reports, ",");
     if (value != argument.value->text)
@@ -335,7 +337,7 @@ void judge_export(Explaining& about) {
     return;
   // From `nsys export --help` of 2020.4.3, 2022.4.2 and 2023.4.4; jsonlines from the documentation
   // of 2025.
-  const Version version = about.can ? about.can->version : Version{};
+  const Version version = about.version();
   std::vector<std::string> types{"sqlite", "hdf", "text", "json", "info"};
   if (version.year == 0 || version.year >= 2022)
     types.emplace_back("arrow");

@@ -157,8 +157,10 @@ const std::vector<std::string>& Explaining::listed(const std::string& option) co
   static const std::vector<std::string> none;
   if (!can)
     return none;
-  const auto found = can->options.find(option);
-  return found == can->options.end() ? none : found->second;
+  const auto values = can->options.find(option);
+  if (values == can->options.end())
+    return none;
+  return values->second;
 }
 
 base::Result<Explained> explain(std::string_view command, const ExplainOptions& options) {

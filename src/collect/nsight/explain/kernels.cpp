@@ -22,7 +22,9 @@ std::vector<std::string> set_names(const Abilities& tool) {
 const std::string* known_value(const CommandLine& line, std::string_view name) {
   const Argument* argument = line.find(name);
   const bool is_known = argument && argument->value && !argument->value->expands;
-  return is_known ? &argument->value->text : nullptr;
+  if (!is_known)
+    return nullptr;
+  return &argument->value->text;
 }
 
 void judge_set(Explaining& about) {
@@ -81,8 +83,10 @@ void judge_sections(Explaining& about) {
 std::string similar_metric(const Abilities& tool, const std::string& metric) {
   const std::vector<std::string> names(tool.metrics.begin(), tool.metrics.end());
   const std::size_t dot = std::min(metric.find('.'), metric.size());
-  const auto nearest = base::nearest(metric.substr(0, dot), names, 1);
-  return nearest.empty() ? std::string() : nearest.front() + metric.substr(dot);
+  const std::string nearest = nearest_name(metric.substr(0, dot), names);
+  if (nearest.empty())
+    return {};
+  return nearest + metric.substr(dot);
 }
 
 /// Reports a metric that ncu lacks. Returns what to write instead: "" to leave it out.
@@ -230,7 +234,9 @@ std::string likely_kernel_id(const std::string& id, const std::vector<std::strin
     return {};
   if (parts[0] == "regex" && id.starts_with(":::"))
     return ":::" + parts[1];
-  return base::to_uint(parts[1]) ? "::" + parts[0] + ":" + parts[1] : std::string();
+  if (!base::to_uint(parts[1]))
+    return {};
+  return "::" + parts[0] + ":" + parts[1];
 }
 
 void judge_kernel_id(Explaining& about) {
@@ -404,10 +410,13 @@ void judge_replay_mode(Explaining& about) {
     mode = "kernel";
   for (const Argument& argument : std::vector<Argument>(line.arguments)) {
     const Option* row = find_option("ncu", argument.name);
-    const std::string value = argument.value ? argument.value->text : std::string();
+    const std::string value = argument.value_text();
     if (!row || !row->refused_in(mode_bit(mode), value))
       continue;
-    const std::string option = option_text(argument.name, row->only_value.empty() ? "" : value);
+    std::string refused_value;
+    if (!row->only_value.empty())
+      refused_value = value;
+    const std::string option = option_text(argument.name, refused_value);
     const std::string modes = base::replace_all(mode_names(row->modes), ", ", " or ");
     about.fail("mode_conflict",
                "ncu refuses " + option + " in replay mode " + mode,

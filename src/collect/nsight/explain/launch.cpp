@@ -28,7 +28,9 @@ std::uint64_t launched_processes(const Words& before) {
       continue;
     if (equal < text.size())
       return base::to_uint(text.substr(equal + 1)).value_or(0);
-    return word + 1 == before.end() ? 0 : base::to_uint((word + 1)->text).value_or(0);
+    if (word + 1 == before.end())
+      return 0;
+    return base::to_uint((word + 1)->text).value_or(0);
   }
   return 0;
 }

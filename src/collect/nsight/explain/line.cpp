@@ -42,7 +42,9 @@ std::string resolve(std::string_view tool,
     match = name;
   }
   is_known = !match.empty();
-  return is_known ? match : written;
+  if (!is_known)
+    return written;
+  return match;
 }
 
 class Parser {
@@ -139,8 +141,10 @@ std::string Argument::shown() const {
 }
 
 const Argument* CommandLine::find(std::string_view name) const {
-  const auto found = std::ranges::find(arguments, name, &Argument::name);
-  return found == arguments.end() ? nullptr : &*found;
+  const auto argument = std::ranges::find(arguments, name, &Argument::name);
+  if (argument == arguments.end())
+    return nullptr;
+  return &*argument;
 }
 
 std::vector<std::string> CommandLine::values(std::string_view name) const {
@@ -153,7 +157,9 @@ std::vector<std::string> CommandLine::values(std::string_view name) const {
 
 std::string CommandLine::value(std::string_view name) const {
   const std::vector<std::string> occurrences = values(name);
-  return occurrences.empty() ? std::string{} : occurrences.back();
+  if (occurrences.empty())
+    return {};
+  return occurrences.back();
 }
 
 void CommandLine::set(const std::string& name, const std::string& value) {
@@ -201,8 +207,10 @@ std::string CommandLine::text() const {
   for (const Word& word : program)
     words.push_back(word.raw);
   std::string text = base::join(words, " ");
-  if (!after.empty())
-    text += (next_line ? "\n" : " ") + after;
+  if (!after.empty()) {
+    text += next_line ? '\n' : ' ';
+    text += after;
+  }
   return text;
 }
 
@@ -240,7 +248,10 @@ base::Result<CommandLine> parse_line(const ShellLine& shell, const Abilities* ca
       ++next;
     }
   }
-  Parser(shell.words, next, line.records() ? can : nullptr, line).run();
+  const Abilities* can_record = nullptr;
+  if (line.records())
+    can_record = can;
+  Parser(shell.words, next, can_record, line).run();
   return line;
 }
 

@@ -27,6 +27,12 @@ struct Argument {
   std::size_t place = 0;      ///< index of its word in the line that was parsed
 
   [[nodiscard]] std::string shown() const;
+  /// The text of its value; "" without one.
+  [[nodiscard]] std::string value_text() const {
+    if (!value)
+      return {};
+    return value->text;
+  }
 };
 
 struct CommandLine {
@@ -43,7 +49,9 @@ struct CommandLine {
 
   /// The tool in the table of options: also "nsys stats", "nsys export".
   [[nodiscard]] std::string table() const {
-    return verb == "stats" || verb == "export" ? tool + " " + verb : tool;
+    if (verb == "stats" || verb == "export")
+      return tool + " " + verb;
+    return tool;
   }
   /// Does the command record something?
   [[nodiscard]] bool records() const {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "base/text.hpp"
 #include "collect/nsight/explain/rules.hpp"
@@ -203,89 +204,133 @@ void judge_start_end(Explaining& about,
   replace_expression(line, name, written, push_pop);
 }
 
-void judge_expression(Explaining& about, const std::string& name, const std::string& written) {
-  using enum model::Grade;
-  CommandLine& line = about.line;
-  // Reports a mistake and writes `right` instead. Without it, an expression that is certainly wrong
-  // is removed.
-  const auto correct = [&](model::Grade grade,
-                           std::string_view id,
-                           const std::string& problem,
-                           const std::vector<std::string>& right,
-                           const std::string& otherwise = "Leave it out") {
-    const std::string text = name + " " + base::shell_quote(written) + ": " + problem;
-    const std::string hint = right.empty() ? otherwise : "Write " + option_words(name, right);
-    if (grade == kFail)
-      about.fail(id, text, hint);
-    else
-      about.warn(id, text, hint);
-    if (grade == kFail || !right.empty())
-      replace_expression(line, name, written, right);
-  };
-  // "@*" of nsys: any domain. But LLM@* is every range of the domain LLM, see below.
-  std::string range;
-  if (written.ends_with("@*"))
-    range = written.substr(0, written.size() - 2);
+/// What is wrong with an expression.
+struct Mistake {
+  model::Grade grade = model::Grade::kFail;
+  std::string_view id;
+  std::string problem;
+  std::vector<std::string> right;  ///< the expressions that were meant; empty if that is unknown
+  std::string otherwise = "Leave it out";  ///< the hint without these
+};
+
+/// Reports the mistake and writes the right expressions instead. Without them, an expression that
+/// is certainly wrong is removed.
+void correct(Explaining& about,
+             const std::string& name,
+             const std::string& written,
+             const Mistake& mistake) {
+  const std::string text = name + " " + base::shell_quote(written) + ": " + mistake.problem;
+  const std::string hint = write_or(option_words(name, mistake.right), mistake.otherwise);
+  const bool is_certain = mistake.grade == model::Grade::kFail;
+  if (is_certain)
+    about.fail(mistake.id, text, hint);
+  else
+    about.warn(mistake.id, text, hint);
+  if (is_certain || !mistake.right.empty())
+    replace_expression(about.line, name, written, mistake.right);
+}
+
+/// "decode@*", which means any domain to nsys. But LLM@* is every range of the domain LLM.
+std::optional<Mistake> any_domain_of_nsys(const std::string& written) {
+  if (!written.ends_with("@*"))
+    return std::nullopt;
+  std::string range = written.substr(0, written.size() - 2);
   if (range.ends_with('/'))
     range.pop_back();
-  if (!range.empty() && !model::looks_like_domain(range))
-    return correct(kFail,
-                   "reversed_domain",
-                   "to ncu this is the domain '" + range + "' and the range '*'",
-                   {"regex:.*@^" + model::escape_regex(range) + "$/"});
+  if (range.empty() || model::looks_like_domain(range))
+    return std::nullopt;
+  return Mistake{model::Grade::kFail,
+                 "reversed_domain",
+                 "to ncu this is the domain '" + range + "' and the range '*'",
+                 {"regex:.*@^" + model::escape_regex(range) + "$/"}};
+}
+
+std::optional<Mistake> list_in_expression(const std::string& written) {
   if (!written.starts_with("regex:") && written.find('|') != std::string::npos)
-    return correct(kWarn,
+    return Mistake{model::Grade::kWarn,
                    "list_in_expression",
                    "this is one name, with a bar in it",
                    expressions_of_list(base::split(written, '|'), false),
-                   "Repeat the option, once for each range");
-  if (const auto parts = list_parts(written); !parts.empty()) {
-    // With a slash, all of them are push/pop ranges.
-    const bool are_push_pop = written.find('/') != std::string::npos;
-    return correct(kFail,
-                   "list_in_expression",
-                   "an expression names one push/pop range",
-                   expressions_of_list(parts, are_push_pop));
-  }
+                   "Repeat the option, once for each range"};
+  const auto parts = list_parts(written);
+  if (parts.empty())
+    return std::nullopt;
+  // With a slash, all of them are push/pop ranges.
+  const bool are_push_pop = written.find('/') != std::string::npos;
+  return Mistake{model::Grade::kFail,
+                 "list_in_expression",
+                 "an expression names one push/pop range",
+                 expressions_of_list(parts, are_push_pop)};
+}
+
+/// `reason`: of the parser. Nothing where ncu takes the expression all the same.
+std::optional<Mistake> refused_by_parser(const std::string& written, std::string reason) {
+  // ncu ignores empty names (2024.1.1, 2025.3.1): /decode/, decode//layer0/ and /decode match
+  // like decode/.
+  if (reason.find("empty name between slashes") != std::string::npos)
+    return std::nullopt;
+  if (const std::string_view head = "range expression: "; reason.starts_with(head))
+    reason.erase(0, head.size());
+  std::vector<std::string> right;
+  if (const auto normalized = model::normalize(written))
+    right = expressions_of(*normalized);
+  return Mistake{model::Grade::kFail,
+                 cause_of(written),
+                 std::move(reason),
+                 std::move(right),
+                 "Leave it out, or name one range: decode/"};
+}
+
+/// Domain and range in the order of nsys: "decode@LLM".
+std::optional<Mistake> reversed_domain(const std::string& written,
+                                       const model::RangeExpression& parsed) {
+  auto right = model::in_ncu_order(written);
+  if (!right)
+    return std::nullopt;
+  if (!right->ends_with('/'))
+    *right += '/';
+  return Mistake{model::Grade::kWarn,
+                 "reversed_domain",
+                 "to ncu '" + *parsed.parts().domain + "' is the domain and '" +
+                     parsed.parts().elements[0].text + "' the range",
+                 {*right}};
+}
+
+void judge_expression(Explaining& about, const std::string& name, const std::string& written) {
+  if (const auto mistake = any_domain_of_nsys(written))
+    return correct(about, name, written, *mistake);
+  if (const auto mistake = list_in_expression(written))
+    return correct(about, name, written, *mistake);
   if (const std::string right = without_quotes(written); right != written) {
-    correct(kFail, "quoted_expression", "the quotes are letters of the name", {right});
+    correct(about,
+            name,
+            written,
+            {.id = "quoted_expression",
+             .problem = "the quotes are letters of the name",
+             .right = {right}});
     return judge_expression(about, name, right);
   }
-  if (written.starts_with("default@")) {
-    correct(kWarn,
-            "default_domain",
-            "to ncu this is a domain that is called 'default'",
-            {written.substr(8)});
-    return judge_expression(about, name, written.substr(8));
+  if (constexpr std::string_view kDefault = "default@"; written.starts_with(kDefault)) {
+    const std::string right = written.substr(kDefault.size());
+    correct(about,
+            name,
+            written,
+            {.grade = model::Grade::kWarn,
+             .id = "default_domain",
+             .problem = "to ncu this is a domain that is called 'default'",
+             .right = {right}});
+    return judge_expression(about, name, right);
   }
-  auto parsed = model::RangeExpression::parse(written);
+  const auto parsed = model::RangeExpression::parse(written);
   if (!parsed) {
-    auto normalized = model::normalize(written);
-    std::string reason = parsed.error().what;
-    // ncu ignores empty names (2024.1.1, 2025.3.1): /decode/, decode//layer0/ and /decode match
-    // like decode/.
-    if (reason.find("empty name between slashes") != std::string::npos)
-      return;
-    if (const std::string_view head = "range expression: "; reason.starts_with(head))
-      reason.erase(0, head.size());
-    std::vector<std::string> right;
-    if (normalized)
-      right = expressions_of(*normalized);
-    return correct(
-        kFail, cause_of(written), reason, right, "Leave it out, or name one range: decode/");
-  }
-  if (auto right = model::in_ncu_order(written)) {
-    if (!right->ends_with('/'))
-      *right += '/';
-    return correct(kWarn,
-                   "reversed_domain",
-                   "to ncu '" + *parsed->parts().domain + "' is the domain and '" +
-                       parsed->parts().elements[0].text + "' the range",
-                   {*right});
-  }
-  if (parsed->parts().kind == model::RangeKind::kPushPop)
+    if (const auto mistake = refused_by_parser(written, parsed.error().what))
+      correct(about, name, written, *mistake);
     return;
-  judge_start_end(about, name, written, *parsed);
+  }
+  if (const auto mistake = reversed_domain(written, *parsed))
+    return correct(about, name, written, *mistake);
+  if (parsed->parts().kind == model::RangeKind::kStartEnd)
+    judge_start_end(about, name, written, *parsed);
 }
 
 }  // namespace

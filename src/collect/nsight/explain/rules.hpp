@@ -4,10 +4,12 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/text.hpp"
 #include "collect/nsight/explain/line.hpp"
 #include "model/finding.hpp"
 
@@ -29,7 +31,15 @@ struct Explaining {
     add(id, model::Grade::kWarn, std::move(found), std::move(hint));
   }
   [[nodiscard]] std::string me() const {
-    return can ? line.tool + " " + to_string(can->version) : line.tool;
+    if (!can)
+      return line.tool;
+    return line.tool + " " + to_string(can->version);
+  }
+  /// Of the installed tool; year 0 without one.
+  [[nodiscard]] Version version() const {
+    if (!can)
+      return {};
+    return can->version;
   }
   /// Values that the help lists for an option; empty if it lists none.
   [[nodiscard]] const std::vector<std::string>& listed(const std::string& option) const;
@@ -40,6 +50,21 @@ struct Explaining {
         {"command." + std::string(id), {}, grade, std::move(found), std::move(hint), {}});
   }
 };
+
+/// The known name nearest to `name`; "" if none is near.
+[[nodiscard]] inline std::string nearest_name(std::string_view name,
+                                              std::span<const std::string> known) {
+  const std::vector<std::string> nearest = base::nearest(name, known, 1);
+  if (nearest.empty())
+    return {};
+  return nearest.front();
+}
+/// The hint "Write TEXT", or `otherwise` without a text.
+[[nodiscard]] inline std::string write_or(const std::string& text, const std::string& otherwise) {
+  if (text.empty())
+    return otherwise;
+  return "Write " + text;
+}
 
 // words.cpp: mistakes that change how the line is parsed. mend_words() corrects one of them in the
 // words and returns true; then the line has to be parsed again.

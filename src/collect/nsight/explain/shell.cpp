@@ -69,7 +69,9 @@ class Splitter {
     const std::size_t end = text_.find_first_not_of(" \t\r", at_ + 1);
     if (end == std::string_view::npos || end == at_ + 1)
       return 0;
-    return text_[end] == '\n' ? end + 1 - at_ : 0;
+    if (text_[end] != '\n')
+      return 0;
+    return end + 1 - at_;
   }
   [[nodiscard]] bool is_operator(char c) const {
     if (std::string_view("|&;<>()").find(c) == std::string_view::npos)
@@ -184,7 +186,9 @@ class Splitter {
 }  // namespace
 
 std::string Word::shown() const {
-  return expands ? raw : base::shell_quote(text);
+  if (expands)
+    return raw;
+  return base::shell_quote(text);
 }
 
 Word literal(std::string_view text) {

@@ -195,8 +195,7 @@ void rename(Explaining& about, const Argument& wrong, const std::string& name, V
   right.name = right.written = name;
   right.joined = line.tool == "nsys";
   if (takes_value) {
-    const std::string value = wrong.value ? wrong.value->text : std::string();
-    right.value = literal(changed_value(change, value));
+    right.value = literal(changed_value(change, wrong.value_text()));
   }
   *found = std::move(right);
 }
@@ -204,10 +203,10 @@ void rename(Explaining& about, const Argument& wrong, const std::string& name, V
 /// The first option that the tool lacks; null if it has all.
 const Argument* find_unknown(const Explaining& about) {
   for (const Argument& argument : about.line.arguments) {
+    if (about.can && !argument.is_known)
+      return &argument;
     // Without an installed tool: only the option that no version has.
-    const bool is_unknown =
-        about.can ? !argument.is_known : argument.name == "--kernel-replay-mode";
-    if (is_unknown)
+    if (!about.can && argument.name == "--kernel-replay-mode")
       return &argument;
   }
   return nullptr;
@@ -215,20 +214,18 @@ const Argument* find_unknown(const Explaining& about) {
 
 /// Reports an option that is in no table, and replaces it by the most similar one if that fits.
 void replace_by_nearest(Explaining& about, const Argument& wrong, const std::string& problem) {
-  std::vector<std::string> names, nearest;
+  std::vector<std::string> names;
   if (about.can)
     names = about.can->option_names();
-  if (about.can)
-    nearest = base::nearest(wrong.name, names, 1);
+  const std::string nearest = nearest_name(wrong.name, names);
   std::string replacement;
   std::string hint = "Leave it out, or use a version that has it";
   if (!nearest.empty()) {
-    const std::string& name = nearest.front();
-    const bool takes_value = takes(about.line.tool, name, about.can) != Takes::kNothing;
-    const bool is_usable = takes_value == wrong.value.has_value() && !about.line.has(name);
+    const bool takes_value = takes(about.line.tool, nearest, about.can) != Takes::kNothing;
+    const bool is_usable = takes_value == wrong.value.has_value() && !about.line.has(nearest);
     if (is_usable)
-      replacement = name;
-    hint = is_usable ? "Write " + name : "Leave it out; " + base::did_you_mean(wrong.name, names);
+      replacement = nearest;
+    hint = write_or(replacement, "Leave it out; " + base::did_you_mean(wrong.name, names));
   }
   about.fail("unknown_option", problem, hint);
   rename(about, wrong, replacement, ValueChange::kKeep);
@@ -249,9 +246,7 @@ void unknown_options(Explaining& about) {
     std::string reason = history_of(about.line.tool, wrong.name);
     if (!rule->reason.empty())
       reason = ": " + std::string(rule->reason);
-    about.fail("unknown_option",
-               problem + reason,
-               new_name.empty() ? "Leave it out" : "Write " + new_name);
+    about.fail("unknown_option", problem + reason, write_or(new_name, "Leave it out"));
     rename(about, wrong, new_name, rule->change);
   }
 }
@@ -276,7 +271,10 @@ MergedValue merged_value(const CommandLine& line, const std::string& name) {
     return {"regex:^(" + base::join(values, "|") + ")$",
             "Give it once, as a regular expression of all names"};
   }
-  return {values.empty() ? std::string() : values.back(), "Give it once"};
+  std::string last_value;
+  if (!values.empty())
+    last_value = values.back();
+  return {std::move(last_value), "Give it once"};
 }
 
 /// The first option that is given again although the tool takes it once; "" if there is none.
@@ -326,7 +324,9 @@ std::string likely_value(const std::string& name,
   if (known_values == std::vector<std::string>{"true", "false"}) {
     if (is_yes(value))
       return "true";
-    return is_boolean(value) ? "false" : "";
+    if (is_boolean(value))
+      return "false";
+    return {};
   }
   const bool means_app_range = low == "app-range" || low == "app_range" || low == "apprange";
   if (name == "--replay-mode" && means_app_range) {
@@ -335,8 +335,7 @@ std::string likely_value(const std::string& name,
         return mode;
     return "application";
   }
-  const auto nearest = base::nearest(value, known_values, 1);
-  return nearest.empty() ? std::string() : nearest.front();
+  return nearest_name(value, known_values);
 }
 
 }  // namespace
@@ -406,10 +405,13 @@ void judge_nsys_trace(Explaining& about) {
   if (wrong.empty())
     return;
   const std::string value = base::join(kept, ",");
+  std::string hint = "Leave --trace out";
+  if (!kept.empty())
+    hint = "Write --trace=" + value;
   about.fail("invalid_value",
              about.me() + " cannot trace " + base::shell_quote(base::join(wrong, ", ")) +
                  "; it takes " + base::join(known_values, ", "),
-             kept.empty() ? "Leave --trace out" : "Write --trace=" + value);
+             hint);
   line.set("--trace", value);
 }
 

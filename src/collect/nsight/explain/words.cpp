@@ -42,17 +42,18 @@ bool verb_missing(Explaining& about, Words& words) {
       "profile", "launch", "start", "stop", "stats", "export", "analyze"};
   const std::size_t place = line.before.size() + 1;
   const std::string word = words[place].text;
-  const auto nearest = base::nearest(word, kVerbs, 1);
+  const std::string nearest = nearest_name(word, kVerbs);
   const bool may_be_program =
       words.size() == place + 1 || word.find('/') != std::string::npos || base::find_on_path(word);
   const bool is_misspelt = !nearest.empty() && !may_be_program;
-  about.fail("no_verb",
-             "nsys takes '" + word + "' for its command",
-             is_misspelt ? "Write nsys " + nearest.front() : std::string());
-  if (is_misspelt)
-    words[place] = literal(nearest.front());
-  else
+  const std::string problem = "nsys takes '" + word + "' for its command";
+  if (is_misspelt) {
+    about.fail("no_verb", problem, "Write nsys " + nearest);
+    words[place] = literal(nearest);
+  } else {
+    about.fail("no_verb", problem);
     words.insert(words.begin() + offset(place), literal("profile"));
+  }
   return true;
 }
 
@@ -63,7 +64,7 @@ bool double_dash(Explaining& about, Words& words) {
   if (!line.double_dash || !line.records())
     return false;
   const bool is_ncu = line.tool == "ncu";
-  const Version version = about.can ? about.can->version : Version{};
+  const Version version = about.version();
   if (is_ncu && version >= Version{2025, 3, 0})
     return false;
   const Version first_unknown = is_ncu ? Version{2024, 2, 0} : Version{2024, 1, 0};
@@ -213,7 +214,9 @@ bool is_tool_option(const Explaining& about, const std::string& word, const std:
     return false;
   if (has_trait(about.line.table(), name, Option::kTelling))
     return name == written || name == "--kernel-name";
-  const std::string value = equal == std::string::npos ? next : word.substr(equal + 1);
+  std::string value = next;
+  if (equal != std::string::npos)
+    value = word.substr(equal + 1);
   if (name == "--set")
     return about.can && about.can->sets.contains(value);
   if (name == "--section")
@@ -240,7 +243,9 @@ bool option_after_program(Explaining& about, Words& words) {
     const Word& word = line.program[i];
     const std::string& text = word.text;
     const bool has_next = i + 1 < line.program.size();
-    const std::string next = has_next ? line.program[i + 1].text : std::string();
+    std::string next;
+    if (has_next)
+      next = line.program[i + 1].text;
     const bool is_argument = i > 0 || line.double_dash;
     const bool is_option = is_argument && !word.expands && is_tool_option(about, text, next);
     const bool is_nvtx = is_argument && line.tool == "ncu" && text == "--nvtx";
@@ -251,7 +256,9 @@ bool option_after_program(Explaining& about, Words& words) {
     is_certain |= is_option;
     moved.push_back(word);
     names.push_back(text.substr(0, text.find('=')));
-    const std::string name = text.starts_with("--") ? text : long_name(line.table(), text[1]);
+    std::string name = text;
+    if (!text.starts_with("--"))
+      name = long_name(line.table(), text[1]);
     const bool has_separate_value = is_option && has_next && text.find('=') == std::string::npos &&
                                     takes(line.table(), name, about.can) != Takes::kNothing;
     if (!has_separate_value)
@@ -262,11 +269,15 @@ bool option_after_program(Explaining& about, Words& words) {
   }
   if (!is_certain)
     return false;
-  const std::string program = line.double_dash ? "--" : line.program.front().text;
+  std::string program = line.program.front().text;
+  std::size_t first = line.program_at;
+  if (line.double_dash) {
+    program = "--";
+    --first;
+  }
   about.warn(
       "option_behind_program",
       base::join(names, ", ") + " behind " + program + ": the program gets it, not " + line.tool);
-  const std::size_t first = line.double_dash ? line.program_at - 1 : line.program_at;
   words.erase(words.begin() + offset(first), words.end());
   words.insert(words.end(), moved.begin(), moved.end());
   if (line.double_dash)
