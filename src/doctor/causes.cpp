@@ -15,7 +15,9 @@ namespace fs = std::filesystem;
 
 std::string text_of(const config::Value& value, std::string_view key) {
   const config::Value* found = value.find(key);
-  return found && found->is_scalar() ? std::string(base::trim(found->text)) : std::string();
+  if (!found || !found->is_scalar())
+    return {};
+  return std::string(base::trim(found->text));
 }
 
 base::Result<Chapter> chapter(const fs::path& folder, const std::string& name) {
@@ -129,8 +131,9 @@ int exit_code_of(std::span<const model::Finding> findings) {
   for (const model::Finding& finding : findings) {
     if (finding.verdict != model::Grade::kFail)
       continue;
-    const Cause* cause = find_cause(finding.id);
-    return cause ? cause->exit_code : base::exit_code(base::Code::kInternal);
+    if (const Cause* cause = find_cause(finding.id))
+      return cause->exit_code;
+    return base::exit_code(base::Code::kInternal);
   }
   return 0;
 }

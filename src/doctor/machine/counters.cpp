@@ -6,16 +6,25 @@
 #include "doctor/machine/checks.hpp"
 
 namespace rangescope::doctor {
+namespace {
 
 using model::Grade;
+
+/// ncu or nsys; the other processes that hold counters are DCGM's.
+bool is_nsight(const ProcessSeen& process) {
+  const std::string_view name = process.name;
+  return name.starts_with("ncu") || name.starts_with("nsys") || name.starts_with("nv-nsight");
+}
+
+}  // namespace
 
 Findings check_counter_access(const MachineFacts& facts) {
   // What the module option NVreg_RestrictProfilingToAdminUsers became.
   const auto param = facts.module_params.find("RmProfilingAdminOnly");
+  if (param == facts.module_params.end() && facts.kernel_module.empty())
+    return {skipped("there is no NVIDIA kernel module")};
   if (param == facts.module_params.end())
-    return {skipped(facts.kernel_module.empty()
-                        ? "there is no NVIDIA kernel module"
-                        : "/proc/driver/nvidia/params has no RmProfilingAdminOnly")};
+    return {skipped("/proc/driver/nvidia/params has no RmProfilingAdminOnly")};
   if (param->second == "0")
     return {well("every user may (RmProfilingAdminOnly is 0)")};
   if (!facts.capabilities)
@@ -44,18 +53,19 @@ Findings check_counter_access(const MachineFacts& facts) {
 }
 
 Findings check_counter_holders(const MachineFacts& facts) {
-  const std::string scope = facts.container.empty() ? ""
-                                                    : "; processes outside this container (" +
-                                                          facts.container + ") cannot be seen";
+  std::string scope;
+  if (!facts.container.empty())
+    scope = "; processes outside this container (" + facts.container + ") cannot be seen";
   if (facts.holders.empty())
     return {well("no DCGM, ncu or nsys runs" + scope)};
   std::vector<std::string> dcgm, tools;
-  for (const ProcessSeen& process : facts.holders)
-    (process.name.starts_with("ncu") || process.name.starts_with("nsys") ||
-             process.name.starts_with("nv-nsight")
-         ? tools
-         : dcgm)
-        .push_back(fmt::format("{} (pid {})", process.name, process.pid));
+  for (const ProcessSeen& process : facts.holders) {
+    std::string text = fmt::format("{} (pid {})", process.name, process.pid);
+    if (is_nsight(process))
+      tools.push_back(std::move(text));
+    else
+      dcgm.push_back(std::move(text));
+  }
   Findings out;
   if (!dcgm.empty())
     out.push_back(finding_of("machine.dcgm_running", Grade::kWarn, base::join(dcgm, ", ") + scope));

@@ -31,7 +31,16 @@ constexpr Limit kLimits[] = {{0x2, "the application clocks setting"},
 
 /// " in a container (docker)", after `link`; "" outside one.
 std::string in_container(const MachineFacts& facts, std::string_view link) {
-  return facts.container.empty() ? "" : fmt::format("{} ({})", link, facts.container);
+  if (facts.container.empty())
+    return {};
+  return fmt::format("{} ({})", link, facts.container);
+}
+
+/// " (1200 of 1980 MHz)"; "" where the clocks are unknown.
+std::string clocks_text(const NvmlGpu& gpu) {
+  if (!gpu.sm_clock_mhz || !gpu.max_sm_clock_mhz)
+    return {};
+  return fmt::format(" ({} of {} MHz)", *gpu.sm_clock_mhz, *gpu.max_sm_clock_mhz);
 }
 
 }  // namespace
@@ -68,8 +77,10 @@ Findings check_driver(const MachineFacts& facts) {
                                    in_container(facts, " in this container")))};
   if (facts.nvml.error_code != 0)
     return {finding_of("machine.driver_silent", Grade::kFail, "NVML reports: " + facts.nvml.error)};
-  std::string text =
-      "driver " + (facts.nvml.driver.empty() ? facts.kernel_module : facts.nvml.driver);
+  std::string version = facts.nvml.driver;
+  if (version.empty())
+    version = facts.kernel_module;
+  std::string text = "driver " + version;
   if (facts.nvml.cuda_version > 0)
     text += ", serves programs up to " + cuda_text(facts.nvml.cuda_version);
   return {well(text)};
@@ -126,16 +137,12 @@ Findings check_clocks(const MachineFacts& facts) {
         if (*gpu.clock_limits & limit.bit)
           causes.emplace_back(limit.name);
       if (!causes.empty())
-        out.push_back(finding_of(
-            "machine.clocks_held",
-            Grade::kWarn,
-            fmt::format(
-                "{}: clocks are throttled now by {}{}",
-                gpu_name,
-                base::join(causes, ", "),
-                gpu.sm_clock_mhz && gpu.max_sm_clock_mhz
-                    ? fmt::format(" ({} of {} MHz)", *gpu.sm_clock_mhz, *gpu.max_sm_clock_mhz)
-                    : std::string())));
+        out.push_back(finding_of("machine.clocks_held",
+                                 Grade::kWarn,
+                                 fmt::format("{}: clocks are throttled now by {}{}",
+                                             gpu_name,
+                                             base::join(causes, ", "),
+                                             clocks_text(gpu))));
     }
     if (gpu.application_clock_mhz && gpu.default_application_clock_mhz) {
       is_reported = true;

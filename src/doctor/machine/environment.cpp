@@ -11,7 +11,9 @@ using model::Grade;
 
 std::string variable(const MachineFacts& facts, const char* name) {
   const auto found = facts.environment.find(name);
-  return found == facts.environment.end() ? std::string{} : found->second;
+  if (found == facts.environment.end())
+    return {};
+  return found->second;
 }
 
 }  // namespace
@@ -42,13 +44,13 @@ Findings check_injection(const MachineFacts& facts) {
 Findings check_stubs(const MachineFacts& facts) {
   const std::string path = variable(facts, "LD_LIBRARY_PATH");
   for (const std::string_view folder : base::split(path, ':')) {
-    const std::string_view trimmed =
-        folder.ends_with('/') ? folder.substr(0, folder.size() - 1) : folder;
-    if (trimmed.ends_with("/stubs"))
+    if (folder.ends_with("/stubs") || folder.ends_with("/stubs/"))
       return {finding_of(
           "machine.cuda_stubs", Grade::kWarn, "LD_LIBRARY_PATH holds " + std::string(folder))};
   }
-  return {well(path.empty() ? "LD_LIBRARY_PATH is not set" : "no stubs folder in LD_LIBRARY_PATH")};
+  if (path.empty())
+    return {well("LD_LIBRARY_PATH is not set")};
+  return {well("no stubs folder in LD_LIBRARY_PATH")};
 }
 
 }  // namespace rangescope::doctor

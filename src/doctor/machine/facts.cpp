@@ -21,8 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string text_of(const fs::path& path) {
-  auto text = base::read_file(path);
-  return text ? std::move(*text) : std::string{};
+  return base::read_file(path).value_or("");
 }
 
 bool there_is(const fs::path& path) {
@@ -51,7 +50,9 @@ std::string module_version(const std::string& text) {
         std::all_of(parts.begin(), parts.end(), [](auto p) { return base::to_uint(p); }))
       return std::string(word);
   }
-  return line.empty() ? "" : "of unknown version";
+  if (line.empty())
+    return {};
+  return "of unknown version";
 }
 
 void read_driver(const fs::path& root, MachineFacts& facts) {
@@ -252,8 +253,9 @@ Nvml ask_nvml(const std::filesystem::path& library) {
   }
   const Library nvml(library.c_str());
   if (!nvml.loaded()) {
-    const char* why = ::dlerror();
-    answer.error = why ? why : "cannot be loaded";
+    answer.error = "cannot be loaded";
+    if (const char* reason = ::dlerror())
+      answer.error = reason;
     return answer;
   }
   answer.loaded = true;

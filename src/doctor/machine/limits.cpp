@@ -14,8 +14,9 @@ std::string limit_text(const MachineFacts& facts, const char* name, bool bytes) 
   const auto found = facts.soft_limits.find(name);
   if (found == facts.soft_limits.end())
     return "unlimited";
-  return bytes ? base::format_bytes(static_cast<double>(found->second))
-               : std::to_string(found->second);
+  if (bytes)
+    return base::format_bytes(static_cast<double>(found->second));
+  return std::to_string(found->second);
 }
 
 }  // namespace
@@ -69,9 +70,10 @@ Findings check_disk(const MachineFacts& facts) {
   constexpr std::uint64_t kLittle = 4ull << 30, kTooLittle = 256ull << 20;
   const std::string text = base::format_bytes(static_cast<double>(*facts.free_bytes)) +
                            " free for " + facts.runs.string();
+  if (*facts.free_bytes < kTooLittle)
+    return {finding_of("machine.disk_full", Grade::kFail, text)};
   if (*facts.free_bytes < kLittle)
-    return {finding_of(
-        "machine.disk_full", *facts.free_bytes < kTooLittle ? Grade::kFail : Grade::kWarn, text)};
+    return {finding_of("machine.disk_full", Grade::kWarn, text)};
   return {well(text)};
 }
 

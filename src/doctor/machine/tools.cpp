@@ -12,10 +12,12 @@ namespace {
 using model::Grade;
 
 std::string others(const ToolSeen& tool) {
-  std::string text;
+  std::vector<std::string> paths;
   for (std::size_t i = 1; i < tool.paths.size(); ++i)
-    text += (i == 1 ? "; also there: " : ", ") + tool.paths[i].string();
-  return text;
+    paths.push_back(tool.paths[i].string());
+  if (paths.empty())
+    return {};
+  return "; also there: " + base::join(paths, ", ");
 }
 
 // The version of ncu in the CUDA toolkit that brought a new major version: an older ncu was built
@@ -47,8 +49,9 @@ Findings check_mpi(const MachineFacts& facts) {
     return {
         skipped("no librangescope_mpi.so next to rangescope's own library: waits for other ranks "
                 "are not recorded")};
-  return {well(facts.mpi_library +
-               (facts.launcher.empty() ? "; no mpirun or srun on PATH" : ", " + facts.launcher))};
+  if (facts.launcher.empty())
+    return {well(facts.mpi_library + "; no mpirun or srun on PATH")};
+  return {well(facts.mpi_library + ", " + facts.launcher)};
 }
 
 Findings check_duckdb(const MachineFacts& facts) {

@@ -44,16 +44,8 @@ class Adviser {
   Adviser(const ProgramLook& look, const Tools& tools)
       : look_(look), tools_(tools), sum_(evidence_of(look.facts)) {
     for (const RangeFacts& range : look.facts.meant)
-      if (!range.seen.empty()) {
-        include_.push_back(range.term);
-        registered_ = registered_ && range.registered == range.occurrences;
-        children_ = children_ || range.child_processes > 0;
-        occurrences_ = occurrences_ == 0
-                           ? range.occurrences - range.unclosed
-                           : std::min(occurrences_, range.occurrences - range.unclosed);
-        span_ns_ = span_ns_ == 0 ? range.span_ns : std::min(span_ns_, range.span_ns);
-        own_ += std::max(range.kernels, range.graph_launches);
-      }
+      if (!range.seen.empty())
+        add(range);
     gpu_known_ = look.facts.cuda && look.facts.gpu_unavailable.empty();
   }
 
@@ -73,6 +65,18 @@ class Adviser {
   }
 
  private:
+  void add(const RangeFacts& range) {
+    include_.push_back(range.term);
+    registered_ = registered_ && range.registered == range.occurrences;
+    children_ = children_ || range.child_processes > 0;
+    const std::uint64_t ended = range.occurrences - range.unclosed;
+    if (occurrences_ == 0 || ended < occurrences_)
+      occurrences_ = ended;
+    if (span_ns_ == 0 || range.span_ns < span_ns_)
+      span_ns_ = range.span_ns;
+    own_ += std::max(range.kernels, range.graph_launches);
+  }
+
   /// Nothing to measure, whatever the way; "" where there is.
   [[nodiscard]] std::string nothing() const {
     if (!look_.facts.meant.empty() && include_.empty())
@@ -106,13 +110,15 @@ class Adviser {
     if (!way.reason.empty())
       return way;
     way.works = true;
-    way.reason =
-        "wall time of every range" +
-        std::string(look_.facts.cuda ? ", and the GPU work that was launched inside" : "") +
-        ", in one run";
+    way.reason = "wall time of every range";
+    if (look_.facts.cuda)
+      way.reason += ", and the GPU work that was launched inside";
+    way.reason += ", in one run";
     const bool inherit = own_ == 0 && sum_.other_thread_kernels > 0;
-    way.command = ours(inherit ? std::vector<std::string>{"--push-pop-scope", "process"}
-                               : std::vector<std::string>{});
+    std::vector<std::string> options;
+    if (inherit)
+      options = {"--push-pop-scope", "process"};
+    way.command = ours(options);
     return way;
   }
 
@@ -126,9 +132,11 @@ class Adviser {
       way.reason = "the range's own thread launches no kernel";
     if (way.reason.empty() && occurrences_ == 0)
       way.reason = "the range never ends";
-    if (way.reason.empty() && !tools_.native_counters)
-      way.reason = tools_.counters_reason.empty() ? "counters cannot be collected on this machine"
-                                                  : tools_.counters_reason;
+    if (way.reason.empty() && !tools_.native_counters) {
+      way.reason = "counters cannot be collected on this machine";
+      if (!tools_.counters_reason.empty())
+        way.reason = tools_.counters_reason;
+    }
     if (!way.reason.empty())
       return way;
     way.works = true;
@@ -164,8 +172,9 @@ class Adviser {
       return way;
     const collect::Abilities can = tools_.nsys.value_or(some("nsys", {2022, 4, 0}));
     collect::nsys::Options options;
-    options.values["trace"] = look_.facts.cuda ? std::vector<std::string>{"cuda", "nvtx"}
-                                               : std::vector<std::string>{"nvtx"};
+    options.values["trace"] = {"nvtx"};
+    if (look_.facts.cuda)
+      options.values["trace"] = {"cuda", "nvtx"};
     options.values["sample"] = {"none"};
     options.values["cpuctxsw"] = {
         "none"};  // nsys 2022.4.2 with it hung now and then on a busy machine, gated or not
@@ -210,7 +219,9 @@ class Adviser {
     options.values["target_processes"] = {"all"};
     options.values["graph_profiling"] = {"node"};
     options.values["force_overwrite"] = {"true"};
-    options.values["set"] = {can.default_set.empty() ? "basic" : can.default_set};
+    options.values["set"] = {"basic"};
+    if (!can.default_set.empty())
+      options.values["set"] = {can.default_set};
     const bool foreign = own_ == 0 && sum_.other_thread_kernels > 0;
     if (foreign) {
       if (!can.takes("--nvtx-push-pop-scope", "process")) {

@@ -114,7 +114,9 @@ class Gatherer {
     return std::string(session_.strings.view(id));
   }
   [[nodiscard]] std::uint32_t process_of(std::uint32_t thread) const {
-    return thread < session_.threads.size() ? session_.threads[thread].process : 0;
+    if (thread >= session_.threads.size())
+      return 0;
+    return session_.threads[thread].process;
   }
   [[nodiscard]] std::uint32_t node_of(std::uint32_t occurrence) const {
     return tree_.cells[tree_.cell[occurrence]].node;
@@ -377,7 +379,8 @@ class Gatherer {
       if (not_closed_) {
         const auto horizon = horizon_.find(process);
         occurrence.blind = horizon == horizon_.end() || occurrence.end_ns > horizon->second;
-        out.blind += occurrence.blind ? 1 : 0;
+        if (occurrence.blind)
+          ++out.blind;
       }
       ++out.occurrences;
       first_ns = std::min(first_ns, range.start_ns);
@@ -391,15 +394,18 @@ class Gatherer {
           out.first_ns = lengths.back();
         }
       }
-      out.registered += range.registered ? 1 : 0;
-      out.nested += tree_.parent[place] != kNone ? 1 : 0;
+      if (range.registered)
+        ++out.registered;
+      if (tree_.parent[place] != kNone)
+        ++out.nested;
       threads.insert(range.thread);
       processes.insert(process);
     }
     out.threads = threads.size();
     out.processes = processes.size();
     for (const std::uint32_t process : processes)
-      out.child_processes += parent_[process] != kNone ? 1 : 0;
+      if (parent_[process] != kNone)
+        ++out.child_processes;
     if (lengths.empty())
       return;
     out.span_ns = last_ns - first_ns;

@@ -31,10 +31,9 @@ std::string expression_for(const SeenRange& range) {
   return expression;
 }
 
-/// What stands behind "domain@" in an expression, or all of it.
+/// The expression behind its first "domain@", or all of it.
 std::string without_domain(const std::string& expression) {
-  const std::size_t mark = expression.find('@');
-  return mark == std::string::npos ? expression : expression.substr(mark + 1);
+  return expression.substr(expression.find('@') + 1);
 }
 
 std::string_view kind_name(RangeKind kind) {
@@ -42,7 +41,9 @@ std::string_view kind_name(RangeKind kind) {
 }
 
 std::string domain_name(const std::string& domain) {
-  return domain.empty() ? "the default domain" : "domain '" + base::printable(domain) + "'";
+  if (domain.empty())
+    return "the default domain";
+  return "domain '" + base::printable(domain) + "'";
 }
 
 std::string list(const std::vector<std::string>& items) {
@@ -99,7 +100,9 @@ class Missing {
           out.push_back(std::move(finding));
       return out;
     }
-    return names.size() == 1 ? one_name(names.front(), domain, parts.kind) : nested(names, domain);
+    if (names.size() == 1)
+      return one_name(names.front(), domain, parts.kind);
+    return nested(names, domain);
   }
 
  private:
@@ -122,11 +125,13 @@ class Missing {
   }
 
   Finding unknown(const std::vector<std::string>& unseen) {
-    const auto nearest =
-        nearest_expressions(facts_, unseen.empty() ? range_.term.written : unseen.front());
+    std::string written = range_.term.written;
+    if (!unseen.empty())
+      written = unseen.front();
+    const auto nearest = nearest_expressions(facts_, written);
     const bool is_early = ended_early();
-    Finding finding = finding_of(
-        is_early ? "program.not_reached" : "program.unknown_range", Grade::kFail, unknown_text());
+    const char* id = is_early ? "program.not_reached" : "program.unknown_range";
+    Finding finding = finding_of(id, Grade::kFail, unknown_text());
     if (!nearest.empty()) {
       finding.hint = "Write " + base::shell_quote(nearest.front());
       try_with(finding, look_, nearest.front());
@@ -272,8 +277,7 @@ class Missing {
 std::vector<std::string> nearest_expressions(const ProgramFacts& facts,
                                              const std::string& written,
                                              std::size_t limit) {
-  const std::size_t mark = written.rfind('@');
-  std::string name = mark == std::string::npos ? written : written.substr(mark + 1);
+  std::string name = written.substr(written.rfind('@') + 1);
   while (!name.empty() && (name.back() == '/' || name.back() == '*'))
     name.pop_back();
   std::vector<std::string> names;

@@ -70,12 +70,12 @@ Findings check_nvtx(const ProgramLook& look) {
   // What failed before it loaded anything may have ranges all the same.
   if (facts.processes == 0 && !look.said.empty())
     return {};
-  if (!facts.nvtx)
-    return {finding_of("program.no_nvtx",
-                       Grade::kFail,
-                       facts.processes == 0
-                           ? "no process of it loaded NVTX or CUDA"
-                           : processes + " of it loaded CUDA, but none made an NVTX call")};
+  if (!facts.nvtx) {
+    std::string found = processes + " of it loaded CUDA, but none made an NVTX call";
+    if (facts.processes == 0)
+      found = "no process of it loaded NVTX or CUDA";
+    return {finding_of("program.no_nvtx", Grade::kFail, std::move(found))};
+  }
   return {finding_of(
       "program.no_ranges", Grade::kFail, processes + " used NVTX, but none opened a range")};
 }

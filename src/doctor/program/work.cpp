@@ -88,13 +88,14 @@ Finding no_chosen_kernel(const RangeFacts& range) {
       names.push_back(base::printable(name));
   }
   const bool has_more = range.left_out.size() > names.size();
+  if (has_more)
+    names.emplace_back("...");
   return finding_of("program.no_such_kernel",
                     Grade::kFail,
-                    fmt::format("{}{} inside, none of them chosen: {}{}",
+                    fmt::format("{}{} inside, none of them chosen: {}",
                                 of(range),
                                 base::counted(kernels, "kernel"),
-                                base::join(names, ", "),
-                                has_more ? ", ..." : ""));
+                                base::join(names, ", ")));
 }
 
 /// The most frequent ranges that have kernels: "prefill (12 kernels), sample (4 kernels)".
@@ -161,12 +162,13 @@ std::map<std::string, std::string> refused_calls(const RangeFacts& range) {
     if (reason.empty())
       continue;
     const std::string cause = cause_of_refusal(reason);
-    const bool adds_reason = cause == "program.calls_inside" && reason != api;
+    std::string details = base::counted(count, "time");
+    if (cause == "program.calls_inside" && reason != api)
+      details += "; " + reason;
     std::string& calls = calls_by_cause[cause];
     if (!calls.empty())
       calls += ", ";
-    calls += fmt::format(
-        "{} ({}{})", api, base::counted(count, "time"), adds_reason ? "; " + reason : "");
+    calls += fmt::format("{} ({})", api, details);
   }
   if (range.graph_launches > 0)
     calls_by_cause.try_emplace("program.graphs_inside",
