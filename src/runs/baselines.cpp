@@ -329,25 +329,28 @@ std::vector<model::DigestFunction> listed_functions(const Json& list) {
   return out;
 }
 
+DigestRegion baseline_region(const Json& json) {
+  DigestRegion region = head_of(json);
+  region.values = json.at("values").get<std::map<std::string, double>>();
+  region.cpu_interval_ns = json.value("cpu_interval_ns", 0.0);
+  region.functions = listed_functions(json.value("functions", Json::array()));
+  if (json.contains("own_functions"))
+    region.own_functions = listed_functions(json.at("own_functions"));
+  region.wall_ns = json.value("wall_ns", region.wall_ns);
+  region.busy_ns = json.value("busy_ns", region.busy_ns);
+  region.is_whole_run = json.value("whole_run", false);
+  region.is_outside_ranges = json.value("outside_ranges", false);
+  return region;
+}
+
 Digest digest_of_baseline(const Json& json) {
   Digest out;
   out.run = run_in(json.at("run"));
   out.devices = json.at("devices").get<std::vector<std::string>>();
   out.partial_gpu = json.value("partial_gpu", false);
   out.losses = losses_of(json.value("losses", Json::array()));
-  for (const Json& region : json.at("regions")) {
-    DigestRegion one = head_of(region);
-    one.values = region.at("values").get<std::map<std::string, double>>();
-    one.cpu_interval_ns = region.value("cpu_interval_ns", 0.0);
-    one.functions = listed_functions(region.value("functions", Json::array()));
-    if (region.contains("own_functions"))
-      one.own_functions = listed_functions(region.at("own_functions"));
-    one.wall_ns = region.value("wall_ns", std::vector<double>{});
-    one.busy_ns = region.value("busy_ns", std::vector<double>{});
-    one.is_whole_run = region.value("whole_run", false);
-    one.is_outside_ranges = region.value("outside_ranges", false);
-    out.regions.push_back(std::move(one));
-  }
+  for (const Json& region : json.at("regions"))
+    out.regions.push_back(baseline_region(region));
   read_verdict(json, out);
   for (const Json& kernel : json.value("kernels", Json::array()))
     out.kernels.push_back({kernel.at(0).get<std::string>(),
@@ -411,6 +414,34 @@ auto guarded(const fs::path& path, std::string_view what, F fill)
     return base::fail(
         base::Code::kBadData, "is not a " + std::string(what) + ": " + error.what(), path.string());
   }
+}
+
+bool is_baseline_name(const std::string& name) {
+  if (name.empty() || name.find('.') != std::string::npos)
+    return false;
+  return base::sanitize_component(name) == name;
+}
+
+/// "2x NVIDIA H100 mig" of a run with GPUs, "Xeon 8480 56 cpus" of one without.
+std::string machine_text(const Digest& run) {
+  std::string text;
+  if (!run.devices.empty()) {
+    const std::string& device = run.devices.front();
+    if (run.devices.size() > 1)
+      text = std::to_string(run.devices.size()) + "x ";
+    text += device.substr(0, device.find(','));
+    if (device.ends_with(", MIG"))
+      text += " mig";
+    return text;
+  }
+  const auto& environment = run.run.environment;
+  const auto cpu = environment.find("cpu"), cpus = environment.find("cpus");
+  if (cpu == environment.end())
+    return text;
+  text = cpu->second;
+  if (cpus != environment.end())
+    text += " " + cpus->second + " cpus";
+  return text;
 }
 
 /// As listed_functions() reads it, without the line.
@@ -482,20 +513,8 @@ base::Result<Digest> read_digest(const std::string& text, const std::string& whe
 }
 
 std::string machine_kind(const Digest& run) {
-  std::string text;
-  if (!run.devices.empty()) {
-    if (run.devices.size() > 1)
-      text = std::to_string(run.devices.size()) + "x ";
-    text += run.devices.front().substr(0, run.devices.front().find(','));
-    if (run.devices.front().ends_with(", MIG"))
-      text += " mig";
-  } else if (const auto cpu = run.run.environment.find("cpu"); cpu != run.run.environment.end()) {
-    text = cpu->second;
-    if (const auto cpus = run.run.environment.find("cpus"); cpus != run.run.environment.end())
-      text += " " + cpus->second + " cpus";
-  }
   std::string kind;
-  for (const char c : base::lower(text)) {
+  for (const char c : base::lower(machine_text(run))) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0)
       kind += c;
     else if (!kind.empty() && kind.back() != '-')
@@ -551,8 +570,7 @@ base::Result<Baseline> read_baseline(const fs::path& path) {
 base::Result<fs::path> save_baseline(const fs::path& folder,
                                      const Baseline& baseline,
                                      std::size_t samples) {
-  if (baseline.name.empty() || base::sanitize_component(baseline.name) != baseline.name ||
-      baseline.name.find('.') != std::string::npos)
+  if (!is_baseline_name(baseline.name))
     return base::fail(base::Code::kUsage,
                       "'" + base::printable(baseline.name) + "' is not a valid name for a baseline",
                       "--name",

@@ -2,6 +2,7 @@
 
 #include <zstd.h>
 
+#include <optional>
 #include <vector>
 
 #include "base/fs.hpp"
@@ -66,6 +67,27 @@ bool unpacks_to(std::string_view packed, std::string_view bytes) {
   return unpacked == bytes.size() && in.pos == packed.size();
 }
 
+/// Packs `file` into `to`. Nothing where the file is not the one of the proof.
+base::Result<std::optional<FileProof>> compress_file(const fs::path& file,
+                                                     const fs::path& to,
+                                                     const FileProof& proof) {
+  const auto raw = TRY(base::Mapping::open(file));
+  if (base::sha256(raw.text()) != proof.sha256)
+    return std::nullopt;  // `runs verify` reports it
+  auto out = TRY(base::Replacement::begin(to));
+  TRY(write_frame(raw.text(), out));
+  TRY(out.commit());
+  std::error_code error;
+  const auto packed = base::Mapping::open(to);
+  if (!packed || !unpacks_to(packed->text(), raw.text())) {
+    fs::remove(base::in_place(to), error);
+    return base::fail(
+        base::Code::kIo, "what was compressed does not unpack to what it was", to.string());
+  }
+  fs::permissions(base::in_place(to), fs::status(file, error).permissions(), error);
+  return std::optional(FileProof{packed->text().size(), base::sha256(packed->text())});
+}
+
 }  // namespace
 
 base::Result<Compressed> compress_run(const fs::path& run) {
@@ -79,29 +101,17 @@ base::Result<Compressed> compress_run(const fs::path& run) {
     const std::string packed_as = packed_name(name);
     const fs::path file = run / name, to = run / packed_as;
     std::error_code error;
-    if (packed_as.empty() || fs::is_symlink(file, error) || !fs::is_regular_file(file, error) ||
-        fs::exists(to, error))
+    const bool is_file = !fs::is_symlink(file, error) && fs::is_regular_file(file, error);
+    if (packed_as.empty() || !is_file || fs::exists(to, error))
       continue;
-    {
-      const auto raw = TRY(base::Mapping::open(file));
-      if (base::sha256(raw.text()) != proof.sha256)
-        continue;  // `runs verify` reports it
-      auto out = TRY(base::Replacement::begin(to));
-      TRY(write_frame(raw.text(), out));
-      TRY(out.commit());
-      const auto packed = base::Mapping::open(to);
-      if (!packed || !unpacks_to(packed->text(), raw.text())) {
-        fs::remove(base::in_place(to), error);
-        return base::fail(
-            base::Code::kIo, "what was compressed does not unpack to what it was", to.string());
-      }
-      fs::permissions(base::in_place(to), fs::status(file, error).permissions(), error);
-      manifest.files.erase(name);
-      manifest.files[packed_as] = {packed->text().size(), base::sha256(packed->text())};
-      done.bytes += proof.bytes;
-      done.packed_bytes += packed->text().size();
-      ++done.files;
-    }
+    const auto packed = TRY(compress_file(file, to, proof));
+    if (!packed)
+      continue;
+    manifest.files.erase(name);
+    manifest.files[packed_as] = *packed;
+    done.bytes += proof.bytes;
+    done.packed_bytes += packed->bytes;
+    ++done.files;
     TRY(write_manifest(run, manifest));
     fs::remove(base::in_place(file), error);
     if (error)

@@ -69,6 +69,22 @@ model::ProcessUsage usage_in(const nlohmann::json& json) {
   return usage;
 }
 
+base::Result<std::map<std::string, FileProof>> files_in(const nlohmann::json& json,
+                                                        const fs::path& run) {
+  std::map<std::string, FileProof> proofs;
+  const auto files = json.find("files");
+  if (files == json.end())
+    return proofs;
+  for (const auto& [path, proof] : files->items()) {
+    if (!lies_in_run(path))
+      return base::fail(base::Code::kBadData,
+                        "names a file outside the run: " + base::printable(path),
+                        (run / kManifestFile).string());
+    proofs[path] = {proof.at("bytes").get<std::uint64_t>(), proof.at("sha256").get<std::string>()};
+  }
+  return proofs;
+}
+
 // What is no part of the proof: the two files that change after it, and the lock, which goes.
 bool proved(const fs::path& relative) {
   return relative != kManifestFile && relative != "status.json" && relative.filename() != ".lock";
@@ -152,16 +168,7 @@ base::Result<Manifest> read_manifest(const fs::path& run) {
     }
     if (json.contains("usage"))
       manifest.usage = usage_in(json.at("usage"));
-    if (const auto files = json.find("files"); files != json.end()) {
-      for (const auto& [path, proof] : files->items()) {
-        if (!lies_in_run(path))
-          return base::fail(base::Code::kBadData,
-                            "names a file outside the run: " + base::printable(path),
-                            (run / kManifestFile).string());
-        manifest.files[path] = {proof.at("bytes").get<std::uint64_t>(),
-                                proof.at("sha256").get<std::string>()};
-      }
-    }
+    manifest.files = TRY(files_in(json, run));
     return manifest;
   } catch (const nlohmann::json::exception& error) {
     return base::fail(base::Code::kBadData,

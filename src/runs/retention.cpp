@@ -17,7 +17,9 @@
 namespace rangescope::runs {
 namespace {
 
-bool is_own(const std::filesystem::path& run, const Manifest& manifest) {
+namespace fs = std::filesystem;
+
+bool is_own(const fs::path& run, const Manifest& manifest) {
   struct stat status {};
   return ::lstat(run.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
          status.st_uid == ::geteuid() && manifest.id == run.filename().string();
@@ -25,7 +27,7 @@ bool is_own(const std::filesystem::path& run, const Manifest& manifest) {
 
 }  // namespace
 
-std::vector<Candidate> prunable(const std::filesystem::path& root,
+std::vector<Candidate> prunable(const fs::path& root,
                                 const Retention& retention,
                                 std::int64_t now_unix_ns) {
   const auto runs = list_runs(root);
@@ -50,13 +52,13 @@ std::vector<Candidate> prunable(const std::filesystem::path& root,
   return candidates;
 }
 
-base::Result<void> remove_run(const std::filesystem::path& run) {
+base::Result<void> remove_run(const fs::path& run) {
   std::error_code error;
-  if (std::filesystem::is_symlink(run, error))
+  if (fs::is_symlink(run, error))
     return base::fail(
         base::Code::kUsage, "is a symbolic link and will not be deleted", run.string());
   const auto manifest = read_manifest(run);
-  const auto folder = std::filesystem::absolute(run, error).lexically_normal();
+  const auto folder = fs::absolute(run, error).lexically_normal();
   if (!manifest || !is_own(folder, *manifest))
     return base::fail(base::Code::kUsage,
                       "is not a run directory of yours and will not be deleted",
@@ -64,7 +66,7 @@ base::Result<void> remove_run(const std::filesystem::path& run) {
                       "Its manifest.json must name this folder, and it must belong to you.");
   if (is_held(run).value_or(false))
     return base::fail(base::Code::kUsage, "is still running and will not be deleted", run.string());
-  auto parent = TRY(Folder::open(std::filesystem::canonical(folder.parent_path(), error)));
+  auto parent = TRY(Folder::open(fs::canonical(folder.parent_path(), error)));
   return parent.remove(folder.filename().string());
 }
 
@@ -93,11 +95,11 @@ base::Result<std::chrono::seconds> parse_age(std::string_view text) {
   return std::chrono::seconds(static_cast<std::int64_t>(*number) * unit);
 }
 
-std::uint64_t size_of(const std::filesystem::path& run) {
+std::uint64_t size_of(const fs::path& run) {
   std::uint64_t bytes = 0;
   std::error_code error;
-  auto walk = std::filesystem::recursive_directory_iterator(run, error);
-  for (; !error && walk != std::filesystem::recursive_directory_iterator(); walk.increment(error)) {
+  auto walk = fs::recursive_directory_iterator(run, error);
+  for (; !error && walk != fs::recursive_directory_iterator(); walk.increment(error)) {
     // A file with holes, such as a capture that is still written, holds less than its length.
     struct stat status {};
     if (::lstat(walk->path().c_str(), &status) == 0 && S_ISREG(status.st_mode))
@@ -119,6 +121,13 @@ tl::unexpected<base::Error> stays(const fs::path& path, const char* why) {
       base::Code::kUsage, std::string(why) + " and will not be deleted", path.string());
 }
 
+/// job.json, or a rank's draft of it.
+bool is_job_file(const std::string& name) {
+  if (name == "job.json")
+    return true;
+  return name.starts_with(".job-") && name.ends_with(".json");
+}
+
 /// May it go as a whole? kUsage with what forbids it.
 base::Result<void> removable(const fs::path& folder) {
   struct stat status {};
@@ -130,11 +139,10 @@ base::Result<void> removable(const fs::path& folder) {
        entry.increment(error)) {
     std::error_code ignored;
     const std::string name = entry->path().filename().string();
-    const bool folder_of_a_rank = !entry->is_symlink(ignored) && entry->is_directory(ignored);
-    if (!folder_of_a_rank &&
-        (name == "job.json" || (name.starts_with(".job-") && name.ends_with(".json"))))
+    const bool is_folder = !entry->is_symlink(ignored) && entry->is_directory(ignored);
+    if (!is_folder && is_job_file(name))
       continue;
-    if (!folder_of_a_rank || !member_of(entry->path()))
+    if (!is_folder || !member_of(entry->path()))
       return stays(entry->path(), "is not a run of the job");
     if (const auto manifest = read_manifest(entry->path()); manifest && manifest->id != name)
       return stays(entry->path(), "is a copy of another run");
@@ -171,12 +179,13 @@ std::vector<Candidate> prunable(const fs::path& root,
   std::set<fs::path> runs_that_may_go;
   for (const auto& run : runs::prunable(root, {.older_than = retention.older_than}, now_unix_ns))
     runs_that_may_go.insert(run.path);
-  std::erase_if(all, [&](Candidate& one) {
-    if (!jobs.contains(one.path))
-      return !runs_that_may_go.contains(one.path);
-    return (retention.older_than &&
-            std::chrono::nanoseconds(now_unix_ns - one.start_unix_ns) < *retention.older_than) ||
-           !removable(one.path);
+  std::erase_if(all, [&](const Candidate& candidate) {
+    if (!jobs.contains(candidate.path))
+      return !runs_that_may_go.contains(candidate.path);
+    const auto age = std::chrono::nanoseconds(now_unix_ns - candidate.start_unix_ns);
+    if (retention.older_than && age < *retention.older_than)
+      return true;
+    return !removable(candidate.path).has_value();
   });
   for (Candidate& one : all)
     one.bytes = size_of(one.path);
