@@ -235,12 +235,12 @@ Argument Arguments::add_flag(const std::string& names, std::function<void()> tak
 Argument Arguments::add_choice(const std::string& name,
                                const std::vector<std::string>& words,
                                std::function<void(std::size_t)> take) const {
-  auto chosen = [words, take = std::move(take)](const std::string& given) {
-    const auto found = std::find(words.begin(), words.end(), given);
-    if (found != words.end())
-      take(static_cast<std::size_t>(found - words.begin()));
+  auto take_index = [words, take = std::move(take)](const std::string& word) {
+    const auto place = std::ranges::find(words, word);
+    if (place != words.end())
+      take(static_cast<std::size_t>(place - words.begin()));
   };
-  return add_option(name, std::move(chosen)).one_of(words);
+  return add_option(name, std::move(take_index)).one_of(words);
 }
 
 Arguments Arguments::add_subcommand(const std::string& name) const {

@@ -15,13 +15,14 @@ void bind_terms(const Arguments& app,
                 std::vector<std::string>& notes) {
   app.add_option(
          name,
-         [name, &into, &notes](const std::vector<std::string>& all) {
+         [name, &into, &notes](const std::vector<std::string>& expressions) {
            into.clear();
-           for (const std::string& written : all) {
-             auto terms = model::parse_terms(written, &notes);
+           for (const std::string& expression : expressions) {
+             auto terms = model::parse_terms(expression, &notes);
              if (!terms)
                refuse(name, terms.error().what + " " + terms.error().where, terms.error().hint);
-             std::move(terms->begin(), terms->end(), std::back_inserter(into));
+             for (model::RangeTerm& term : *terms)
+               into.push_back(std::move(term));
            }
          })
       .repeated();

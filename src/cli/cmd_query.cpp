@@ -61,7 +61,7 @@ class Query final : public Subcommand {
     std::vector<std::pair<std::string, RowFormat>> formats(std::begin(report::tables::kRowFormats),
                                                            std::end(report::tables::kRowFormats));
     app.add_choice("-f,--format", format_, formats);
-    app.add_duration("--timeout", most_, 1'000'000, kLongest);
+    app.add_duration("--timeout", time_limit_, 1'000'000, kLongest);
     app.add_option("--runs", root_);
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
@@ -113,7 +113,7 @@ class Query final : public Subcommand {
       return tl::make_unexpected(here.duck.error());
     TRY(fill(*here.duck));
     base::info("DuckDB " + base::Duck::version() + " answers");
-    auto rows = here.duck->select(sql_, most_, [&] { give_up(&here.spill.path()); });
+    auto rows = here.duck->select(sql_, time_limit_, [&] { give_up(&here.spill.path()); });
     if (!rows) {
       base::Error error = rows.error();
       if (error.code == base::Code::kUsage && error.hint.empty())
@@ -144,7 +144,7 @@ class Query final : public Subcommand {
                         "SQL",
                         "Write one SELECT; nothing can be changed here");
     base::Deadline timer(
-        most_,
+        time_limit_,
         base::Deadline::thread_time(),
         [&] { database.interrupt(); },
         [] { give_up(nullptr); });
@@ -177,7 +177,7 @@ class Query final : public Subcommand {
 
   std::string input_, sql_;
   RowFormat format_ = RowFormat::kTable;
-  std::chrono::nanoseconds most_ = std::chrono::seconds(300);
+  std::chrono::nanoseconds time_limit_ = std::chrono::seconds(300);
   std::string root_{runs::kDefaultRoot};
   read::Options reading_;
   analyze::Options analysis_;
