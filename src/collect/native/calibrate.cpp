@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "base/embedded.hpp"
 #include "base/library.hpp"
@@ -103,20 +105,23 @@ class Card {
 
   /// Shortest of several runs of `work`, in seconds; `work` queues what is timed.
   [[nodiscard]] Result<double> best(const char* what, const std::function<int()>& work) {
-    double seconds = 0;
-    for (int i = 0; i <= kTimings; ++i) {  // the first one warms up
+    std::optional<double> shortest_s;
+    for (int i = 0; i <= kTimings; ++i) {
+      const bool is_warm_up = i == 0;
       cuda_.call("cuEventRecord", begin_, kNone);
       TRY(check(work(), what));
       cuda_.call("cuEventRecord", end_, kNone);
       TRY(check(cuda_.call("cuEventSynchronize", end_), what));
       float ms = 0;
       cuda_.call("cuEventElapsedTime", &ms, begin_, end_);
-      if (i > 0 && ms > 0 && (seconds == 0 || ms / 1e3 < seconds))
-        seconds = ms / 1e3;
+      if (is_warm_up || !(ms > 0))
+        continue;
+      const double seconds = ms / 1e3;
+      shortest_s = std::min(shortest_s.value_or(seconds), seconds);
     }
-    if (seconds <= 0)
+    if (!shortest_s)
       return base::fail(Code::kIo, "no time could be taken", what);
-    return seconds;
+    return *shortest_s;
   }
 
   [[nodiscard]] Result<double> copy() {

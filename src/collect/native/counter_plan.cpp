@@ -43,41 +43,55 @@ class PosixTranslator {
     TRY(anchors());
     while (next_ < in_.size()) {
       const char c = in_[next_];
-      if (c == '\\') {
-        TRY(escape());
-      } else if (c == '[') {
-        TRY(bracket());
-      } else if (c == '(' && in_.compare(next_, 2, "(?") == 0) {
-        if (in_.compare(next_, 3, "(?:") != 0)
-          return refuse("groups with (?", "Use plain groups: (a|b).");
-        out_ += '(';
-        next_ += 3;
-      } else if (c == '*' || c == '+' || c == '?') {
-        if (ends_with_anchor_)
-          return refuse("a repeated ^ or $", "Leave the repetition out.");
-        out_ += c;
-        ++next_;
-        skip_lazy();
+      const bool is_repetition = c == '*' || c == '+' || c == '?' || c == '{';
+      if (is_repetition) {
+        TRY(repeat(c));
         continue;
-      } else if (c == '{') {
-        if (!repetition()) {  // RE2 takes it literally
-          out_ += "\\{";
-          ++next_;
-        }
-        continue;
-      } else if (c == '.') {
-        out_ += "[^\n]";  // RE2's dot is no newline
-        ++next_;
-      } else {
-        out_ += c;
-        ++next_;
       }
+      TRY(element(c));
       ends_with_anchor_ = c == '^' || c == '$';
     }
     return out_;
   }
 
  private:
+  /// A repetition of the element before it.
+  Result<void> repeat(char c) {
+    if (c == '{') {
+      if (!repetition()) {  // RE2 takes it literally
+        out_ += "\\{";
+        ++next_;
+      }
+      return {};
+    }
+    if (ends_with_anchor_)
+      return refuse("a repeated ^ or $", "Leave the repetition out.");
+    out_ += c;
+    ++next_;
+    skip_lazy();
+    return {};
+  }
+
+  Result<void> element(char c) {
+    if (c == '\\')
+      return escape();
+    if (c == '[')
+      return bracket();
+    if (in_.compare(next_, 2, "(?") == 0) {
+      if (in_.compare(next_, 3, "(?:") != 0)
+        return refuse("groups with (?", "Use plain groups: (a|b).");
+      out_ += '(';
+      next_ += 3;
+      return {};
+    }
+    if (c == '.')
+      out_ += "[^\n]";  // RE2's dot is no newline
+    else
+      out_ += c;
+    ++next_;
+    return {};
+  }
+
   tl::unexpected<base::Error> refuse(const std::string& what, std::string hint) const {
     return base::fail(Code::kUsage,
                       "counters take POSIX extended regular expressions, which have no " + what,

@@ -197,6 +197,11 @@ class Planner : ToolPlanner {
     if (replays_ranges() && !names_ranges)
       note("no range was named: replay mode " + ncu_.replay_mode +
            " takes what lies between cudaProfilerStart and cudaProfilerStop");
+    return range_filter();
+  }
+
+  /// Which instances of the ranges are measured.
+  Done range_filter() {
     std::string filter = value("range_filter");
     if (request_.every > 1 && counts_instances()) {
       if (!filter.empty())
