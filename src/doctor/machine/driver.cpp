@@ -100,8 +100,8 @@ Findings check_gpus(const MachineFacts& facts) {
   if (visible != facts.environment.end()) {
     const std::string_view value = base::trim(visible->second);
     // CUDA stops at the first entry that names no device.
-    if (value.empty() || value.starts_with("-") || base::lower(value) == "nodevfiles" ||
-        value == "none")
+    const bool names_none = value == "none" || base::lower(value) == "nodevfiles";
+    if (value.empty() || value.starts_with("-") || names_none)
       return {
           finding_of("machine.gpus_hidden",
                      Grade::kFail,

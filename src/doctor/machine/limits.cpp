@@ -52,7 +52,8 @@ Findings check_cpu_sampling(const MachineFacts& facts) {
   if (!sampling.kernel)
     text += "; the operating system's part is computed, since its code may not be sampled";
   constexpr unsigned kPtrace = 19;  // CAP_SYS_PTRACE
-  if (facts.ptrace_scope.value_or(0) >= 2 && (facts.capabilities.value_or(0) >> kPtrace & 1) == 0)
+  const bool has_ptrace = (facts.capabilities.value_or(0) >> kPtrace & 1) != 0;
+  if (facts.ptrace_scope.value_or(0) >= 2 && !has_ptrace)
     out.push_back(finding_of("machine.python_hidden",
                              Grade::kWarn,
                              "kernel.yama.ptrace_scope is " + std::to_string(*facts.ptrace_scope)));

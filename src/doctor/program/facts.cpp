@@ -214,13 +214,19 @@ class Gatherer {
     for (const model::Kernel& kernel : session_.kernels)
       add(kernel);
     for (const model::Copy& copy : session_.copies)
-      if (Work* work = work_of(copy.launch, copy.end_ns, copy.stream))
+      if (Work* work = extended_work(copy.launch, copy.end_ns, copy.stream))
         ++work->copies;
-    for (const model::Memset& set : session_.memsets)
-      if (Work* work = work_of(set.launch, set.end_ns, set.stream))
+    for (const model::Memset& memset : session_.memsets)
+      if (Work* work = extended_work(memset.launch, memset.end_ns, memset.stream))
         ++work->memsets;
     for (const model::GraphLaunch& graph : session_.graph_launches)
-      (void)work_of(graph.launch, graph.end_ns, graph.stream);
+      (void)extended_work(graph.launch, graph.end_ns, graph.stream);
+    launch_calls();
+    if (not_closed_)
+      find_horizons();
+  }
+
+  void launch_calls() {
     for (std::uint32_t i = 0; i < session_.launches.size(); ++i) {
       const model::Launch& call = session_.launches[i];
       if (call.kind == model::LaunchKind::kGraph) {
@@ -232,16 +238,14 @@ class Gatherer {
       if (!is_new)
         first->second = std::min(first->second, call.start_ns);
     }
-    if (not_closed_)
-      find_horizons();
     std::stable_sort(by_start_.begin(), by_start_.end(), [&](std::uint32_t a, std::uint32_t b) {
       return session_.launches[a].start_ns < session_.launches[b].start_ns;
     });
   }
 
-  /// What a launch caused, with one more piece of work that ended at `end_ns`; null for a launch
-  /// that was not recorded.
-  Work* work_of(std::uint32_t launch, std::int64_t end_ns, std::uint32_t stream) {
+  /// The work of a launch, after adding the end and the context of one more piece; null for a
+  /// launch that was not recorded.
+  Work* extended_work(std::uint32_t launch, std::int64_t end_ns, std::uint32_t stream) {
     if (launch >= work_.size())
       return nullptr;
     Work& work = work_[launch];
@@ -255,7 +259,7 @@ class Gatherer {
   }
 
   void add(const model::Kernel& kernel) {
-    Work* work = work_of(kernel.launch, kernel.end_ns, kernel.stream);
+    Work* work = extended_work(kernel.launch, kernel.end_ns, kernel.stream);
     if (work == nullptr) {
       ++facts_.orphan_kernels;
       return;
