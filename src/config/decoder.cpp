@@ -78,6 +78,7 @@ class DecoderFields {
   const Value& root_;
 };
 
+/// Of a number of this type; 2 for bfloat16, float16 and any other type.
 double bytes_of_type(const std::string& type) {
   if (type == "float64")
     return 8;

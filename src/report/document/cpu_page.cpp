@@ -245,6 +245,7 @@ std::vector<std::size_t> tree_order(std::vector<CommandRow>& rows) {
     if (index != 0)
       order.push_back(index);
     std::vector<std::size_t>& children = rows[index].children;
+    // The last one, with most time, is taken next.
     std::ranges::stable_sort(
         children, std::ranges::less(), [&](std::size_t child) { return rows[child].wall_ns; });
     pending.insert(pending.end(), children.begin(), children.end());

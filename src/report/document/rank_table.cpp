@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "report/document/view.hpp"
 
 namespace rangescope::report {
 

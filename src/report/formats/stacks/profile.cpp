@@ -44,14 +44,20 @@ class ProfileWalk {
   void add(const ProfileStack& stack, ProfileKind kind, double value) {
     if (!(value >= 0.5))
       return;
-    if (std::find(profile_.kinds.begin(), profile_.kinds.end(), kind) == profile_.kinds.end()) {
+    if (std::ranges::find(profile_.kinds, kind) == profile_.kinds.end()) {
       profile_.kinds.push_back(kind);
-      std::sort(profile_.kinds.begin(), profile_.kinds.end());
+      std::ranges::sort(profile_.kinds);
     }
-    std::vector<std::uint64_t> ids;
+    std::vector<std::uint64_t> frames;
     for (const ProfileFrame& frame : stack)
-      ids.push_back(profile_.frames.try_emplace(frame, profile_.frames.size() + 1).first->second);
-    profile_.samples[std::move(ids)].at(kind) += value;
+      frames.push_back(number_of(frame));
+    profile_.samples[std::move(frames)].at(kind) += value;
+  }
+
+  /// The frame's number, from 1; a new one if the profile lacks it.
+  std::uint64_t number_of(const ProfileFrame& frame) {
+    const std::uint64_t next = profile_.frames.size() + 1;
+    return profile_.frames.try_emplace(frame, next).first->second;
   }
 
   static ProfileStack range_frames(const std::vector<std::string>& path) {
