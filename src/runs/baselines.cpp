@@ -315,18 +315,18 @@ Digest digest_of_report(const Json& json) {
 
 /// Of arrays: name, file, module, is it Python's, time; line of the program's own functions.
 std::vector<model::DigestFunction> listed_functions(const Json& list) {
-  std::vector<model::DigestFunction> out;
-  for (const Json& function : list) {
-    model::DigestFunction& read = out.emplace_back();
-    read.name = function.at(0).get<std::string>();
-    read.file = function.at(1).get<std::string>();
-    read.module = function.at(2).get<std::string>();
-    read.python = function.at(3).get<bool>();
-    read.self_ns = function.at(4).get<double>();
-    if (function.size() > 5)
-      read.line = function.at(5).get<std::uint32_t>();
+  std::vector<model::DigestFunction> functions;
+  for (const Json& row : list) {
+    model::DigestFunction& function = functions.emplace_back();
+    function.name = row.at(0).get<std::string>();
+    function.file = row.at(1).get<std::string>();
+    function.module = row.at(2).get<std::string>();
+    function.python = row.at(3).get<bool>();
+    function.self_ns = row.at(4).get<double>();
+    if (row.size() > 5)
+      function.line = row.at(5).get<std::uint32_t>();
   }
-  return out;
+  return functions;
 }
 
 DigestRegion baseline_region(const Json& json) {

@@ -51,15 +51,17 @@ bool writer_is_alive(const nlohmann::json& status, std::int64_t pid) {
 }
 
 model::Finding finding_from(const OrderedJson& json) {
+  model::Finding finding;
+  finding.id = json.at("id").get<std::string>();
+  finding.question = json.value("question", "");
   const auto verdict = base::place_of(json.value("verdict", "warn"), model::kVerdictNames);
-  return {json.at("id").get<std::string>(),
-          json.value("question", ""),
-          verdict < std::size(model::kVerdictNames) ? static_cast<model::Grade>(verdict)
-                                                    : model::Grade::kOk,
-          json.value("found", ""),
-          json.value("hint", ""),
-          json.value("commands", std::vector<std::string>{}),
-          json.value("why", "")};
+  if (verdict < std::size(model::kVerdictNames))
+    finding.verdict = static_cast<model::Grade>(verdict);
+  finding.found = json.value("found", "");
+  finding.hint = json.value("hint", "");
+  finding.commands = json.value("commands", finding.commands);
+  finding.why = json.value("why", "");
+  return finding;
 }
 
 }  // namespace

@@ -234,20 +234,23 @@ base::Result<Answer> Store::read(const std::function<base::Result<Answer>()>& wo
 base::Result<std::vector<Stored>> Store::list(std::size_t limit) const {
   return read<std::vector<Stored>>([&]() -> base::Result<std::vector<Stored>> {
     const auto rows = TRY(database_.query(sql("list"), {std::to_string(limit)}, 11));
-    std::vector<Stored> out;
-    for (const auto& row : rows)
-      out.push_back({or_empty(row[0]),
-                     or_empty(row[1]),
-                     or_empty(row[2]),
-                     or_empty(row[3]),
-                     or_empty(row[4]),
-                     or_empty(row[10]),
-                     row[5] ? std::optional(*row[5] == "t") : std::nullopt,
-                     integer(row[6]),
-                     integer(row[7]),
-                     integer(row[8]),
-                     integer(row[9])});
-    return out;
+    std::vector<Stored> pushes;
+    for (const auto& row : rows) {
+      Stored& push = pushes.emplace_back();
+      push.name = or_empty(row[0]);
+      push.machine = or_empty(row[1]);
+      push.host = or_empty(row[2]);
+      push.commit = or_empty(row[3]);
+      push.command = or_empty(row[4]);
+      if (row[5])
+        push.dirty = *row[5] == "t";
+      push.began_unix_ns = integer(row[6]);
+      push.pushed_unix_ns = integer(row[7]);
+      push.runs = integer(row[8]);
+      push.regions = integer(row[9]);
+      push.verdict = or_empty(row[10]);
+    }
+    return pushes;
   });
 }
 
