@@ -152,7 +152,7 @@ profile::Talk talk_of(const ReportChoice& choice, int fd) {
                    "': the table is without it");
       return write_report(analyzed, shown, fd, true);
     };
-  talk.report_tells = choice.to.empty();
+  talk.report_shows_findings = choice.to.empty();
   talk.finding = [&choice](const model::Finding& finding) {
     if (!is_quiet())
       std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, choice).color).c_str(),

@@ -38,7 +38,7 @@ analyze::RunFacts run_facts(const std::filesystem::path& input, const std::files
   return facts;
 }
 
-/// Why a tool recorded nothing, as its own diagnostics say it, or what it is most often not told.
+/// Why a tool recorded nothing: its own diagnostics, else the option that is most often forgotten.
 std::string diagnosed(const model::Session& session) {
   // nsys adds "Not all NVTX events might have been collected." to every message: the rest is the
   // reason.
@@ -67,6 +67,21 @@ std::string diagnosed(const model::Session& session) {
   return "Check the tool's recording options";
 }
 
+/// What to check where rangescope's own capture holds no range.
+const char* hint_without_ranges(const model::Session& session) {
+  if (!session.processes.empty())
+    return "Check that the part of the program with ranges ran";
+  const bool lacks_file =
+      std::any_of(session.losses.begin(), session.losses.end(), [](const model::Loss& loss) {
+        return loss.kind == "no_capture_file";
+      });
+  if (lacks_file)
+    return "Let the program open and write files: ulimit -n and ulimit -f, free space, memory";
+  return "Check that the program calls NVTX 3 (C and C++: nvtx3 headers; Python: the nvtx package "
+         "or torch.cuda.nvtx), may open files, and is neither setuid nor run in a separate "
+         "container; if it continued in the background, report on the run once that has ended";
+}
+
 base::Error nothing(const std::filesystem::path& input, const model::Session& session) {
   base::Error error{base::Code::kNothingCaptured, {}, input.string(), {}};
   if (!session.sources.empty() && session.sources.front().maker != model::Maker::kRangescope) {
@@ -75,17 +90,7 @@ base::Error nothing(const std::filesystem::path& input, const model::Session& se
     error.hint = diagnosed(session);
   } else {
     error.what = "nothing was captured: " + why_no_range(session);
-    error.hint =
-        !session.processes.empty() ? "Check that the part of the program with ranges ran"
-        : std::any_of(session.losses.begin(),
-                      session.losses.end(),
-                      [](const model::Loss& loss) { return loss.kind == "no_capture_file"; })
-            ? "Let the program open and write files: ulimit -n and ulimit -f, free space, memory"
-            : "Check that the program calls NVTX 3 (C and C++: nvtx3 headers; Python: the nvtx "
-              "package or "
-              "torch.cuda.nvtx), may open files, and is neither setuid nor run in a separate "
-              "container; if it "
-              "continued in the background, report on the run once that has ended";
+    error.hint = hint_without_ranges(session);
   }
   return error;
 }
@@ -118,6 +123,21 @@ analyze::FoldNames fold_names_at(const config::Value& settings) {
   if (name == "numbers")
     return analyze::FoldNames::kNumbers;
   return name == "off" ? analyze::FoldNames::kOff : analyze::FoldNames::kAuto;
+}
+
+/// The options, and where they leave something open what the run was made with.
+analyze::Options options_with(const config::Value& settings,
+                              const std::filesystem::path& run,
+                              analyze::Options options) {
+  if (!options.fold_names)
+    options.fold_names = fold_names_at(settings);
+  if (options.nest.empty())
+    options.nest = text_at(settings, "report.nest");
+  if (options.device.empty())
+    options.device = text_at(settings, "device");
+  options.by_payload = options.by_payload || counted_by_payload(run) ||
+                       text_at(settings, "report.bucket_by") == "payload";
+  return options;
 }
 
 }  // namespace
@@ -231,23 +251,15 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
                                       const analyze::Options& wanted,
                                       read::Options reading,
                                       Sessions read,
-                                      std::optional<analyze::RunFacts> known,
+                                      std::optional<analyze::RunFacts> job_facts,
                                       base::Result<analyze::tally::Digest>* tally) {
   for (const auto& input : inputs) {
     if (is_empty_folder(input) && (!run.empty() || !runs::run_of(input).empty()))
       return tl::make_unexpected(nothing(input, {}));
   }
   reading.threads = wanted.threads;
-  analyze::Options options = wanted;
   const config::Value settings = settings_of(run);
-  if (!options.fold_names)
-    options.fold_names = fold_names_at(settings);
-  if (options.nest.empty())
-    options.nest = text_at(settings, "report.nest");
-  if (options.device.empty())
-    options.device = text_at(settings, "device");
-  options.by_payload = options.by_payload || counted_by_payload(run) ||
-                       text_at(settings, "report.bucket_by") == "payload";
+  const analyze::Options options = options_with(settings, run, wanted);
   if (options.domains == analyze::Domains::kNested)
     reading.listed = 0;  // what is counted is of each domain's own stack
   const analyze::NameFolder names(*options.fold_names, options.ranges);
@@ -266,7 +278,7 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   analyze::nest_names(session, options.nest);
   const base::Work analyzing("analyzing");
   const std::filesystem::path& first = captured.in_order.front();
-  analyze::RunFacts facts = known ? std::move(*known) : run_facts(first, run);
+  analyze::RunFacts facts = job_facts ? std::move(*job_facts) : run_facts(first, run);
   facts.notes = std::move(captured.notes);
   if (std::string unmatched = unmatched_in(settings, facts.info.command, session);
       !unmatched.empty())

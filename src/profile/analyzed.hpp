@@ -27,7 +27,7 @@ struct Analyzed {
     const std::filesystem::path& root, const std::string& written, std::filesystem::path& run);
 
 /// The captures of a run without those that are empty because the program gave that tool nothing;
-/// of a series those of the repetition of median duration, and what nsys and ncu left beside it.
+/// of a series those of the repetition of median duration, and what nsys and ncu left next to it.
 [[nodiscard]] std::vector<std::filesystem::path> captures_to_read(const std::filesystem::path& run);
 /// Those of them in which there is something.
 [[nodiscard]] std::vector<std::filesystem::path> filled_captures(const std::filesystem::path& run);
@@ -40,7 +40,7 @@ struct Analyzed {
                                                    const analyze::Options& options);
 
 /// The same of several inputs, joined into one session (profile/captures.hpp). `read`: those that
-/// were read already. `known`: of a job, what is known of it; else it comes from the run's
+/// were read already. `job_facts`: what is known of a job; that of a run comes from its
 /// directory. `tally`: as in analyze::answer().
 [[nodiscard]] base::Result<Analyzed> analyze_inputs(
     std::span<const std::filesystem::path> inputs,
@@ -48,7 +48,7 @@ struct Analyzed {
     const analyze::Options& options,
     read::Options reading = {},
     Sessions read = {},
-    std::optional<analyze::RunFacts> known = {},
+    std::optional<analyze::RunFacts> job_facts = {},
     base::Result<analyze::tally::Digest>* tally = nullptr);
 
 /// How a command line names the input from here: a run or job below rangescope-runs by its name,

@@ -184,17 +184,17 @@ const model::Session* better_timeline(const model::Session* native, const model:
 namespace {
 
 base::Error is_an_export(const fs::path& path, const std::string& run) {
-  std::string what = "this is an export of ";
+  std::string problem = "this is an export of ";
   std::string hint = "Report on the run itself";
   if (run.empty()) {
-    what += "a run";
+    problem += "a run";
   } else {
     const std::string name = base::printable(run);
-    what += "run '" + name + "'";
+    problem += "run '" + name + "'";
     hint += ": rangescope report " + base::shell_quote(name);
   }
   hint += ". SQLite reads the export: sqlite3 " + base::shell_quote(path.string());
-  return {base::Code::kUsage, what, path.string(), hint};
+  return {base::Code::kUsage, problem, path.string(), hint};
 }
 
 /// What was read of the inputs, before it is joined.
@@ -344,8 +344,10 @@ std::vector<model::Loss> missing_captures(const fs::path& run,
     constexpr std::size_t kNamed = 3;
     if (count > kNamed)
       all.resize(kNamed);
-    return base::join(all, ", ") +
-           (count > kNamed ? " and " + std::to_string(count - kNamed) + " more" : "");
+    std::string text = base::join(all, ", ");
+    if (count > kNamed)
+      text += " and " + std::to_string(count - kNamed) + " more";
+    return text;
   };
   std::vector<model::Loss> losses;
   if (const std::size_t count = gone.size(); count > 0)

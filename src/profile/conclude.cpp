@@ -1,6 +1,6 @@
-// What a run comes to: the one place that decides status, message and exit code. The program's own
-// failure goes before everything that rangescope has to say; then what kept stages from capturing,
-// what could not be written, and losses.
+// The conclusion of a run: the one place that decides status, message and exit code. The program's
+// own failure goes before everything that rangescope has to say; then what kept stages from
+// capturing, what could not be written, and losses.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -143,8 +143,9 @@ std::string explanations_without_finding(const Run& run) {
 /// nothing.
 void diagnose(Run& run, const std::vector<std::string>& missing, bool reported) {
   read_again(run);
-  const bool fatal = std::any_of(
-      run.outcomes.begin(), run.outcomes.end(), [](const auto& one) { return one.second.fatal; });
+  const bool fatal = std::any_of(run.outcomes.begin(), run.outcomes.end(), [](const auto& outcome) {
+    return outcome.second.fatal;
+  });
   if (!run.asked.native && !run.timeline() && !fatal && !run.program_failed &&
       run.config.flag("pipeline.probe", true)) {
     const auto look = look_stage(run, {});
@@ -178,7 +179,7 @@ void diagnose(Run& run, const std::vector<std::string>& missing, bool reported) 
     for (model::Finding& finding : findings_of(outcome, tool))
       tools.push_back(std::move(finding));
   run.findings = ordered_findings(std::move(program), std::move(tools));
-  if (reported && run.args.talk.report && run.args.talk.report_tells)
+  if (reported && run.args.talk.report && run.args.talk.report_shows_findings)
     return;  // they are printed below the table
   for (const model::Finding& finding : run.findings)
     run.args.talk.finding(finding);
@@ -186,7 +187,7 @@ void diagnose(Run& run, const std::vector<std::string>& missing, bool reported) 
 
 Conclusion conclusion_of_error(const Run& run, const base::Error& error) {
   const int code = say(error);
-  const auto& end = run.program_failed ? run.program_failed : run.worker->stopped();
+  const auto& end = run.bad_end();
   const char* outcome = run.worker->stopped() ? "interrupted" : "error";
   return {end ? exit_code_of(*end) : code, outcome, base::to_string(error)};
 }
@@ -302,9 +303,10 @@ void remove_old_runs(const Run& run) {
 
 void compress_old_runs(const Run& run) {
   const auto rule = run.config.text("run.compress");
-  const auto age = rule ? runs::parse_compress(*rule)
-                        : base::Result<std::chrono::seconds>(0);  // checked at the start
-  if (!rule || !age)
+  if (!rule)
+    return;
+  const auto age = runs::parse_compress(*rule);  // checked at the start
+  if (!age)
     return;
   for (const runs::Candidate& old :
        runs::prunable(run.folder.parent_path(), {.older_than = *age}, runs::unix_now_ns())) {
@@ -337,7 +339,7 @@ static bool lacks_counters(const Run& run) {
   return run.by_native.session->measurements.empty() && run.by_native.session->pc.samples.empty();
 }
 
-/// Whether the user should be told why something is missing. `analyzed`: nullptr where the analysis
+/// Whether the user should learn why something is missing. `analyzed`: nullptr where the analysis
 /// failed.
 static bool needs_diagnosis(const Run& run,
                             const std::vector<std::string>& missing,
@@ -366,22 +368,57 @@ static std::vector<model::Loss> losses_of_run(const Run& run,
   return losses;
 }
 
-Done conclude(Run& run, const std::optional<base::Error>& failure) {
+/// Where the folder of the run is gone, or is not ours any more: nothing is read through a path of
+/// others.
+static std::optional<Done> conclude_without_folder(Run& run) {
   if (std::error_code error; !std::filesystem::exists(run.folder, error) && !error)
-    return {.code = say({base::Code::kIo,
-                         "the program removed the run directory: nothing is left",
-                         run.folder.string(),
-                         "Put it where the program does not delete it: --run-dir DIR"}),
-            .end = run.program_failed};
-  // Nothing is read through a path of others.
+    return Done{.code = say({base::Code::kIo,
+                             "the program removed the run directory: nothing is left",
+                             run.folder.string(),
+                             "Put it where the program does not delete it: --run-dir DIR"}),
+                .end = run.program_failed};
   if (auto in_place = base::still_in_place(run.folder); !in_place) {
     const int code = say(in_place.error());
-    (void)run.record->finish(run.program_failed ? exit_code_of(*run.program_failed) : code,
-                             "error",
-                             base::to_string(in_place.error()),
-                             {});
-    return {.code = code, .end = run.program_failed};
+    const int exit_code = run.program_failed ? exit_code_of(*run.program_failed) : code;
+    (void)run.record->finish(exit_code, "error", base::to_string(in_place.error()), {});
+    return Done{.code = code, .end = run.program_failed};
   }
+  return std::nullopt;
+}
+
+/// Shows why there are no counters, unless the report does.
+static void show_uncounted(Run& run, bool is_analyzed) {
+  if (!run.uncounted || run.repetition)
+    return;
+  run.findings.push_back(*run.uncounted);
+  const Talk& talk = run.args.talk;
+  const bool report_shows_it = is_analyzed && talk.report && talk.report_shows_findings;
+  if (!report_shows_it)
+    talk.finding(*run.uncounted);
+}
+
+/// Writes the reports and checks what they hold; `shown` is empty where the analysis failed.
+static base::Result<void> finish_reports(Run& run,
+                                         const base::Result<void>& analysis,
+                                         bool is_failed_run,
+                                         Analyzed& shown) {
+  base::Result<void> reported = analysis;
+  if (!is_failed_run)
+    if (auto written = write_reports(run, shown, analysis.has_value()); !written)
+      reported = std::move(written);
+  if (reported)
+    reported = run.runner->recorded();
+  if (reported && run.args.strict && has_loss(shown.report))
+    reported = base::fail(base::Code::kDataLoss,
+                          "data was lost",
+                          run.folder.string(),
+                          "Without --strict, losses are only reported");
+  return reported;
+}
+
+Done conclude(Run& run, const std::optional<base::Error>& failure) {
+  if (auto done = conclude_without_folder(run))
+    return *std::move(done);
   const std::vector<std::string> missing = stages_without_capture(run);
   Done done;
   if (!failure || !run.captured.empty())
@@ -398,32 +435,19 @@ Done conclude(Run& run, const std::optional<base::Error>& failure) {
   if (may_be_diagnosed &&
       (is_uncounted || needs_diagnosis(run, missing, analyzed ? &*analyzed : nullptr)))
     diagnose(run, missing, analyzed.has_value());
-  if (run.uncounted && !failure && !run.repetition) {
-    run.findings.push_back(*run.uncounted);
-    const bool report_shows_it = analyzed && run.args.talk.report && run.args.talk.report_tells;
-    if (!report_shows_it)
-      run.args.talk.finding(*run.uncounted);
-  }
-  base::Result<void> reported;
+  if (!failure)
+    show_uncounted(run, analyzed.has_value());
+  base::Result<void> analysis;
   if (!analyzed) {
-    reported = tl::make_unexpected(analyzed.error());
+    analysis = tl::make_unexpected(analyzed.error());
     nothing.report.run = runs::run_info(run.folder);
   }
   Analyzed& shown = analyzed ? *analyzed : nothing;
-  if (!failure)
-    if (auto written = write_reports(run, shown, analyzed.has_value()); !written)
-      reported = std::move(written);
-  if (reported)
-    reported = run.runner->recorded();
-  if (reported && run.args.strict && has_loss(shown.report))
-    reported = base::fail(base::Code::kDataLoss,
-                          "data was lost",
-                          run.folder.string(),
-                          "Without --strict, losses are only reported");
+  const base::Result<void> reported = finish_reports(run, analysis, failure.has_value(), shown);
 
   run.concluded = conclusion(run, failure, reported, missing);
   done.code = run.concluded.code;
-  done.end = run.program_failed ? run.program_failed : run.worker->stopped();
+  done.end = run.bad_end();
   const auto finished = run.record->finish(run.concluded.code,
                                            run.concluded.outcome,
                                            run.concluded.message,

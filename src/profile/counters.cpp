@@ -55,8 +55,9 @@ std::string note_of(const collect::native::CounterPlan& plan,
                          {"groups", nlohmann::json::object()},
                          {"configurations", nlohmann::json::array()},
                          {"by_payload", request.by_payload}};
-  for (const auto& one : plan.configurations)
-    note["configurations"].push_back({{"passes", one.passes}, {"metrics", one.metrics}});
+  for (const auto& configuration : plan.configurations)
+    note["configurations"].push_back(
+        {{"passes", configuration.passes}, {"metrics", configuration.metrics}});
   for (const model::MetricGroup& group : plan.groups) {
     for (const model::GroupCounter& counter : group.counters) {
       auto& place = note["groups"][group.name][counter.alias];
@@ -103,15 +104,15 @@ Result<collect::native::Planner> open_planner() {
   return collect::native::Planner::open(library);
 }
 
-std::string chip_named(const std::string& said) {
+std::string chip_named(const std::string& name) {
   const auto peaks = config::known_peaks();
-  if (!peaks || said.empty())
-    return said;
-  const std::string word = " " + base::lower(said) + " ";
+  if (!peaks || name.empty())
+    return name;
+  const std::string word = " " + base::lower(name) + " ";
   for (const model::Peaks& gpu : *peaks)
     if (!gpu.chip.empty() && (" " + base::lower(gpu.name) + " ").find(word) != std::string::npos)
       return gpu.chip;
-  return said;
+  return name;
 }
 
 Result<std::string> chip_of_machine() {
@@ -187,12 +188,11 @@ Result<PreparedCounters> prepare_samples(collect::native::CounterRequest request
 std::string cost_sentence(const collect::native::CounterPlan& plan) {
   if (plan.metrics.empty())
     return "program-counter samples: sampled kernels run one by one";
-  return base::counted(plan.metrics.size(), "metric") + " in " +
-         base::counted(plan.passes, "pass") +
-         (plan.configurations.size() > 1
-              ? " of " + base::counted(plan.configurations.size(), "configuration")
-              : "") +
-         " on " + plan.chip + ": a range needs " + base::counted(plan.passes, "instance") +
+  std::string text =
+      base::counted(plan.metrics.size(), "metric") + " in " + base::counted(plan.passes, "pass");
+  if (plan.configurations.size() > 1)
+    text += " of " + base::counted(plan.configurations.size(), "configuration");
+  return text + " on " + plan.chip + ": a range needs " + base::counted(plan.passes, "instance") +
          " for one complete set";
 }
 

@@ -19,7 +19,7 @@ namespace rangescope::profile {
 /// The planner of the injected library that this program would use.
 [[nodiscard]] base::Result<collect::native::Planner> open_planner();
 /// The chip of a GPU that people name ("H100", "L40S"); what is no known name is taken for a chip.
-[[nodiscard]] std::string chip_named(const std::string& said);
+[[nodiscard]] std::string chip_named(const std::string& name);
 
 /// The chip of the first GPU in this machine: by the name that the driver gives it. kNoInput
 /// without a GPU.
@@ -27,7 +27,7 @@ namespace rangescope::profile {
 /// kPermission, with the three ways out, when the driver keeps counters from this user.
 [[nodiscard]] base::Result<void> may_count();
 
-/// What the injected library is told, and what the report is told of it.
+/// What the injected library gets, and what the report says of it.
 struct PreparedCounters {
   collect::native::CounterPlan plan;
   collect::native::CounterRequest request;  ///< with the plan's metrics
@@ -58,7 +58,7 @@ counter_files(const PreparedCounters& prepared,
                                                 bool again,
                                                 collect::native::Options& native);
 
-/// What the runs of --passes relaunch have come to.
+/// How far the runs of --passes relaunch have got.
 struct RelaunchProgress {
   unsigned lacking = 0;         ///< ranges that lack rounds
   unsigned long long done = 0;  ///< passes taken in all runs; another run helps only while it grows

@@ -24,9 +24,9 @@ base::Result<analyze::tally::Digest> digest_of_captures(const fs::path& run) {
   const auto captures = filled_captures(run);
   if (captures.empty())
     return base::fail(base::Code::kNothingCaptured, "nothing was captured", run.string());
-  base::Result<analyze::tally::Digest> made;
-  TRY(analyze_inputs(captures, run, {}, {}, {}, {}, &made));
-  return made;
+  base::Result<analyze::tally::Digest> digest;
+  TRY(analyze_inputs(captures, run, {}, {}, {}, {}, &digest));
+  return digest;
 }
 
 /// The digest of one run, whatever it takes; of one that has nothing, a loss alone.
@@ -38,16 +38,16 @@ void read_digest(const fs::path& run, std::mutex& one_capture, analyze::tally::D
   const auto member = runs::job::member_of(run);
   const std::uint32_t rank = member ? member->rank.value_or(model::kNone) : model::kNone;
   const std::lock_guard lock(one_capture);  // each needs all memory
-  auto made = digest_of_captures(run);
-  if (made) {
-    into = std::move(*made);
+  auto digest = digest_of_captures(run);
+  if (digest) {
+    into = std::move(*digest);
     if (fs::exists(run / analyze::tally::kFileName, error))
       into.losses.push_back(
           {rank, "", "its capture was read: " + base::printable(read.error().what), 1});
     return;
   }
   into = {};
-  into.losses.push_back({rank, "ranks_unreadable", base::printable(made.error().what), 1});
+  into.losses.push_back({rank, "ranks_unreadable", base::printable(digest.error().what), 1});
 }
 
 /// Merges runs, some side by side; `whole`: each by itself, after it was read to its end. False: a

@@ -23,7 +23,7 @@
 namespace rangescope::profile {
 namespace {
 
-/// What cannot be had in windows, by name.
+/// What windows do not support, by name.
 base::Result<void> check_windows(const Run& run) {
   if (run.args.windows.when && !run.args.windows.keep_last)
     return base::fail(
@@ -281,9 +281,7 @@ Done run_in(Run& run, RunRecord record, const Stages& list) {
   const auto end = [&] { done = conclude(run, failure); };
   const bool concluded = guarded(end) || guarded(end);  // the second time without reading
   if (!concluded)
-    done = {base::exit_code(base::Code::kInternal),
-            run.program_failed ? run.program_failed : run.worker->stopped(),
-            {}};
+    done = {base::exit_code(base::Code::kInternal), run.bad_end(), {}};
   if (concluded && !run.repetition)
     run.worker->done();
   return done;
@@ -294,12 +292,12 @@ base::Result<collect::Abilities> able(const Run& run, const std::string& tool) {
   if (can || !run.args.dry_run || can.error().code != base::Code::kToolMissing)
     return can;
   const auto conf = config::shipped_folder();
-  auto known = conf ? collect::newest_known(tool, *conf / "tools") : can;
-  if (!known)
+  auto newest = conf ? collect::newest_known(tool, *conf / "tools") : can;
+  if (!newest)
     return can;
   base::warn("no " + tool + " was found here; the commands are for " + tool + " " +
-             collect::to_string(known->version) + ", the newest version that is known");
-  return known;
+             collect::to_string(newest->version) + ", the newest version that is known");
+  return newest;
 }
 
 int print_plan(const std::string& title, const base::Result<collect::Plan>& plan) {
@@ -330,7 +328,7 @@ Done run(const config::Config& config, Settings settings) {
       chosen->second = name_main(chosen->second, config.list("workload.command"));
   if (run.args.dry_run)
     return {print(run, stages)};
-  // Whoever attaches is none of a job's ranks, whatever its own environment holds.
+  // A run that attaches is none of a job's ranks, whatever its own environment holds.
   const auto place = run.args.attach ? base::Result<runs::job::Place>() : place_in_job(config);
   if (!place)
     return {say(place.error())};

@@ -6,7 +6,7 @@
 // before anything runs and before a directory is made (78, 69, 77). After that every run leaves the
 // same files, whatever its end was. Repetitions are runs of their own below the whole
 // (docs/design/repeats.md). The program's output is that of its first run; what later runs print
-// lies beside their captures.
+// is kept with their captures.
 #pragma once
 
 #include <chrono>
@@ -32,8 +32,8 @@ namespace rangescope::profile {
 struct Talk {
   bool quiet = false;
   std::function<base::Result<void>(const Analyzed&)>
-      report;                 ///< shows the report; empty: nobody wants to see it
-  bool report_tells = false;  ///< and its findings and notes with it
+      report;                                          ///< shows the report; empty: it is not shown
+  bool report_shows_findings = false;                  ///< and its findings and notes with it
   std::function<void(const model::Finding&)> finding;  ///< prints one by itself
 };
 

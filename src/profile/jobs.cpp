@@ -102,16 +102,16 @@ void label_processes(const fs::path& capture, model::Session& session) {
 
 tl::unexpected<base::Error> nothing_of(const runs::job::Job& job,
                                        const std::vector<std::uint32_t>& ranks) {
-  std::string what = "no rank of the job has left a run";
+  std::string problem = "no rank of the job has left a run";
   fs::path run = job.folder;
   if (!job.members.empty()) {
-    what = "no rank of the job has captured anything";
+    problem = "no rank of the job has captured anything";
     if (!ranks.empty())
-      what = "the job has no capture of rank " + runs::job::ranks_text(ranks);
+      problem = "the job has no capture of rank " + runs::job::ranks_text(ranks);
     run = job.members.front().run;
   }
   return base::fail(base::Code::kNothingCaptured,
-                    what,
+                    problem,
                     job.folder.string(),
                     "See what happened: rangescope runs show " + base::shell_quote(run.string()));
 }
@@ -119,11 +119,13 @@ tl::unexpected<base::Error> nothing_of(const runs::job::Job& job,
 void add_job(const runs::job::Job& job, model::Report& report) {
   for (model::Loss& loss : runs::job::losses_of(job))
     report.losses.push_back(std::move(loss));
-  const bool seen =
+  const bool has_communication =
       std::any_of(report.regions.begin(), report.regions.end(), [](const model::Region& region) {
         return analyze::is_communication(region.domain);
       });
-  if (!seen && (job.launcher == "openmpi" || job.launcher == "pmix" || job.launcher == "slurm"))
+  const bool may_use_mpi =
+      job.launcher == "openmpi" || job.launcher == "pmix" || job.launcher == "slurm";
+  if (may_use_mpi && !has_communication)
     report.notes.push_back(
         "no rank made an MPI call: the program makes none, links MPI statically, or ran with "
         "--no-mpi");
@@ -307,10 +309,10 @@ base::Result<void> use_each_rank(const Read& read,
     return use(*all_ranks, job, rank);
   }
   all_ranks->session = {};
-  read::Options only = reading;
+  read::Options one_rank = reading;
   for (const std::uint32_t number : ranks) {
-    only.ranks = {number};
-    const auto analyzed = read(only);
+    one_rank.ranks = {number};
+    const auto analyzed = read(one_rank);
     if (!analyzed)
       return base::Result<void>(tl::make_unexpected(analyzed.error()));
     const bool holds_several = analyzed->report.ranks.size() > 1;  // one file with all of them

@@ -72,18 +72,18 @@ base::Result<void> judge_each_recording(std::span<const fs::path> inputs,
   const std::size_t most_of_each = std::max<std::size_t>(1, kMostLines / recordings.size());
   std::vector<model::Verdict> verdicts;
   for (const Recording& recording : recordings) {
-    const auto alone = analyze_inputs(recording.files, recording.run, options, reading);
-    if (!alone) {  // it has nothing to judge by itself, as results without a timeline
-      if (alone.error().code == base::Code::kNothingCaptured)
+    const auto analyzed = analyze_inputs(recording.files, recording.run, options, reading);
+    if (!analyzed) {  // it has nothing to judge by itself, as results without a timeline
+      if (analyzed.error().code == base::Code::kNothingCaptured)
         continue;
-      return tl::make_unexpected(alone.error());
+      return tl::make_unexpected(analyzed.error());
     }
-    const std::string where = "in " + name_of(recording, recordings) + ": ";
-    const auto& lines = alone->report.verdict;
+    const std::string prefix = "in " + name_of(recording, recordings) + ": ";
+    const auto& lines = analyzed->report.verdict;
     for (model::Verdict verdict : std::span(lines).first(std::min(most_of_each, lines.size()))) {
-      verdict.text = where + verdict.text;
+      verdict.text = prefix + verdict.text;
       if (verdict.region)
-        verdict.region = region_named(report, alone->report.regions[*verdict.region]);
+        verdict.region = region_named(report, analyzed->report.regions[*verdict.region]);
       verdict.process.reset();
       if (verdict.after)
         verdict.after->region = verdict.region;

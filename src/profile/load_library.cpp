@@ -231,15 +231,15 @@ bool is_free(std::uint32_t pid, const Waiting& call, const Places& places) {
   if (!places.libc.holds(call.at) || may_hold_allocator(pid, call, places))
     return false;
   std::array<std::uint64_t, 512> words;
-  for (std::uint64_t at = call.stack & ~7ull, left = 1u << 20; left > 0;) {
-    const std::uint64_t bytes = std::min<std::uint64_t>(4096 - at % 4096, left);
-    if (!base::read_memory(pid, at, words.data(), bytes))
+  for (std::uint64_t address = call.stack & ~7ull, left = 1u << 20; left > 0;) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(4096 - address % 4096, left);
+    if (!base::read_memory(pid, address, words.data(), bytes))
       break;
     for (std::size_t i = 0; i < bytes / 8; ++i)
       if (words[i] == places.restorer ||
           (places.linker.holds(words[i]) && follows_call(places.linker, words[i])))
         return false;
-    at += bytes;
+    address += bytes;
     left -= bytes;
   }
   return true;
@@ -268,14 +268,14 @@ std::string vectors_of(pid_t tid) {
   constexpr std::size_t kSoftware =
       464;  // of the bytes that are software's: first the parts that there are
   constexpr std::uint64_t kTileData = 1ull << 18;
-  std::uint64_t all = 0, used = 0;
-  std::memcpy(&all, state.data() + kSoftware, 8);
+  std::uint64_t parts = 0, used = 0;
+  std::memcpy(&parts, state.data() + kSoftware, 8);
   std::memcpy(&used, state.data() + 512, 8);
   if ((used & kTileData) == 0)
-    all &= ~kTileData;  // a thread has room for it when it may use it
+    parts &= ~kTileData;  // a thread has room for it when it may use it
   std::uint32_t bytes = 576;
   for (unsigned part_of = 2; part_of < 63; ++part_of) {
-    if ((all >> part_of & 1) == 0)
+    if ((parts >> part_of & 1) == 0)
       continue;
     std::uint32_t size = 0, offset = 0, c = 0, d = 0;
     __cpuid_count(0xd, part_of, size, offset, c, d);
@@ -285,8 +285,8 @@ std::string vectors_of(pid_t tid) {
     return {};
   const std::uint32_t head[] = {0x46505853,
                                 bytes + 4,
-                                static_cast<std::uint32_t>(all),
-                                static_cast<std::uint32_t>(all >> 32),
+                                static_cast<std::uint32_t>(parts),
+                                static_cast<std::uint32_t>(parts >> 32),
                                 bytes};  // FP_XSTATE_MAGIC1 and struct _fpx_sw_bytes
   std::memset(state.data() + kSoftware, 0, 48);
   std::memcpy(state.data() + kSoftware, head, sizeof head);
@@ -302,13 +302,13 @@ bool mend_call(user_regs_struct& registers, std::uint64_t number) {
   constexpr std::int64_t kErestartsys = 512, kErestartnointr = 513, kErestartnohand = 514,
                          kRestartBlock = 516;
   const auto answer = -static_cast<std::int64_t>(registers.rax);
-  const bool again = answer == kErestartsys || answer == kErestartnointr ||
-                     answer == kErestartnohand || answer == kRestartBlock;
-  if (again) {
+  const bool starts_over = answer == kErestartsys || answer == kErestartnointr ||
+                           answer == kErestartnohand || answer == kRestartBlock;
+  if (starts_over) {
     registers.rax = number;
     registers.rip -= 2;  // syscall
   }
-  return again || answer != EINTR;
+  return starts_over || answer != EINTR;
 }
 
 /// The thread is where it was when it was chosen, in the program's own code.
@@ -403,13 +403,13 @@ bool divert(std::uint32_t pid,
   const std::uint64_t frame_at = ((vectors_at - 8 - sizeof(ucontext_t)) & ~15ull) - 8;
   const ucontext_t context = context_of(registers, blocked, vectors_at);
   std::string frame(top - frame_at, '\0');
-  const auto put = [&](std::uint64_t address, const void* from, std::size_t bytes) {
+  const auto copy_to = [&](std::uint64_t address, const void* from, std::size_t bytes) {
     std::memcpy(frame.data() + (address - frame_at), from, bytes);
   };
-  put(frame_at, &places.restorer, 8);
-  put(frame_at + 8, &context, sizeof context);
-  put(vectors_at, vectors.data(), vectors.size());
-  put(text_at, text.data(), text.size());
+  copy_to(frame_at, &places.restorer, 8);
+  copy_to(frame_at + 8, &context, sizeof context);
+  copy_to(vectors_at, vectors.data(), vectors.size());
+  copy_to(text_at, text.data(), text.size());
   if (!write_memory(pid, frame_at, frame))
     return false;
   constexpr std::uint64_t kDirection = 1 << 10;
@@ -514,9 +514,9 @@ base::Result<void> may_load(const Target& target, const fs::path& library) {
     if (entry.starts_with(std::string(wire::kDir) + "="))
       return refused("rangescope profile already records it",
                      "Ask that run: rangescope ctl " + std::to_string(target.pid));
-  if (const auto there = find_image(pid, {library.filename().string()});
-      there && !same_file(proc(pid, "root" + there->path), library))
-    return refused("another rangescope's library is in it: " + there->path);
+  if (const auto image = find_image(pid, {library.filename().string()});
+      image && !same_file(proc(pid, "root" + image->path), library))
+    return refused("another rangescope's library is in it: " + image->path);
   auto places = places_of(pid);
   if (!places)
     return base::fail(std::move(places));

@@ -6,7 +6,7 @@
 // red zone, with all that the thread has in registers (vectors too) and its blocked signals; and it
 // is let go where the function begins, with rt_sigreturn as what the function returns to. So the
 // thread comes back to its system call by itself, whatever becomes of us: until its registers are
-// set nothing is changed, and behind that nobody is needed.
+// set nothing is changed, and after that it needs nothing of us.
 //
 // Which thread: one in a call that begins again as if nothing had been (a futex of a condition or
 // semaphore, poll without a limit, a sleep until a time, or poll and sleeps of 0.1 s at most,

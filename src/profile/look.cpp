@@ -45,38 +45,73 @@ void add_programs_not_recorded(const fs::path& captures,
       session.losses.push_back(loss);
 }
 
-bool known(const doctor::ProgramFacts& facts) {
+/// Enough instances of the range were seen whole, and what it does on the GPU.
+bool is_known(const doctor::RangeFacts& range, const doctor::ProgramFacts& facts) {
+  const std::uint64_t whole_instances = range.occurrences - range.unclosed;
+  if (whole_instances < kEnough + range.blind)
+    return false;
+  if (!facts.cuda || !facts.gpu_unavailable.empty() || !range.left_out.empty())
+    return true;
+  return range.kernels + range.graph_launches + range.other_thread_kernels + range.child_kernels >
+         0;
+}
+
+bool all_known(const doctor::ProgramFacts& facts) {
   return !facts.meant.empty() &&
          std::all_of(facts.meant.begin(), facts.meant.end(), [&](const auto& range) {
-           const std::uint64_t whole = range.occurrences - range.unclosed;
-           if (whole < kEnough + range.blind)
-             return false;
-           return !facts.cuda || !facts.gpu_unavailable.empty() ||
-                  range.kernels + range.graph_launches + range.other_thread_kernels +
-                          range.child_kernels >
-                      0 ||
-                  !range.left_out.empty();
+           return is_known(range, facts);
          });
+}
+
+/// Asked while the program runs: whether its captures say enough already. It reads them all, so
+/// that it is asked ever less often.
+class Enough {
+ public:
+  Enough(const LookRequest& request, fs::path captures)
+      : request_(request), captures_(std::move(captures)) {}
+  bool operator()() {
+    const auto begin = Clock::now();
+    if (begin < next_)
+      return false;
+    bool is_enough = false;
+    if (const auto session = captured(captures_))
+      is_enough = all_known(doctor::gather(*session, request_.ranges, request_.kernels));
+    const auto end = Clock::now();
+    next_ = end + std::max<std::chrono::nanoseconds>(kLeastPause, kPause * (end - begin));
+    return is_enough;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kLeastPause{500};
+  const LookRequest& request_;
+  fs::path captures_;
+  Clock::time_point next_ = Clock::now() + kLeastPause;
+};
+
+bool reports_failure(std::string_view lower_line) {
+  constexpr const char* kWords[] = {
+      "error", "fail", "cannot", "abort", "exception", "no such", "not found"};
+  return std::any_of(std::begin(kWords), std::end(kWords), [&](const char* word) {
+    return lower_line.find(word) != std::string_view::npos;
+  });
 }
 
 /// The line that says what failed: the last one with a word for it that is no advice, else the last
 /// of all.
 std::string last_words(std::string_view text) {
   std::string_view words;
-  bool failure = false;
+  bool has_failure = false;
   for (const std::string_view raw : base::split(base::trim(text), '\n')) {
     const std::string_view line = base::trim(raw);
     const std::string low = base::lower(line);
     if (line.empty() || low.starts_with("hint") || low.starts_with("note:") ||
         low.starts_with("compile with"))
       continue;
-    bool one = false;
-    for (const char* word :
-         {"error", "fail", "cannot", "abort", "exception", "no such", "not found"})
-      one = one || low.find(word) != std::string::npos;
-    if (one || !failure)
+    const bool is_failure = reports_failure(low);
+    if (is_failure || !has_failure)
       words = line;
-    failure = failure || one;
+    has_failure = has_failure || is_failure;
   }
   return base::printable(words.substr(0, 300));
 }
@@ -88,6 +123,23 @@ bool has_driver() {
     if (fs::exists(place, ignored))
       return true;
   return false;
+}
+
+base::Result<collect::Plan> plan_of(const LookRequest& request,
+                                    const fs::path& library,
+                                    const fs::path& folder) {
+  collect::native::Options options;
+  options.library = library;
+  options.chain_injection = request.chain_injection;
+  options.extra_env = look_settings();
+  collect::Request run;
+  run.command = request.command;
+  run.env = request.env;
+  run.run_dir = folder;
+  run.timeout = request.limit;
+  std::error_code ignored;
+  run.cwd = request.cwd.value_or(fs::current_path(ignored));
+  return collect::native::plan(options, run);
 }
 
 }  // namespace
@@ -107,18 +159,7 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
                       {},
                       "Set TMPDIR to a folder that can be written");
 
-  collect::native::Options options;
-  options.library = library;
-  options.chain_injection = request.chain_injection;
-  options.extra_env = look_settings();
-  collect::Request what;
-  what.command = request.command;
-  what.env = request.env;
-  what.run_dir = folder.path();
-  what.timeout = request.limit;
-  std::error_code ignored;
-  what.cwd = request.cwd.value_or(fs::current_path(ignored));
-  auto plan = collect::native::plan(options, what);
+  auto plan = plan_of(request, library, folder.path());
   if (!plan) {
     look.not_started = plan.error();
     return look;
@@ -127,20 +168,8 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
   collect::LaunchOptions launch;
   launch.out = {.pass = false, .keep = false, .file = folder.path() / "stdout"};
   launch.err = {.pass = false, .keep = false, .file = folder.path() / "stderr"};
-  auto next = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
   if (!request.ranges.include.empty())
-    launch.enough = [&] {
-      const auto begin = std::chrono::steady_clock::now();
-      if (begin < next)
-        return false;
-      bool all = false;
-      if (const auto session = captured(captures))
-        all = known(doctor::gather(*session, request.ranges, request.kernels));
-      const auto end = std::chrono::steady_clock::now();
-      next = end + std::max<std::chrono::nanoseconds>(std::chrono::milliseconds(500),
-                                                      kPause * (end - begin));
-      return all;
-    };
+    launch.enough = Enough(request, captures);
   // Its samples are not read: only which programs were not recorded, and why.
   const fs::path watched = folder.path() / "watched";
   SampleChoice choice;

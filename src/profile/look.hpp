@@ -35,7 +35,7 @@ struct LookRequest {
 /// nsys, ncu and counters of this machine.
 [[nodiscard]] doctor::Tools tools_here();
 
-/// What the native collector is told for a look: calls to note, and to write GPU work out often.
+/// Settings of the native collector for a look: calls to note, and to write GPU work out often.
 [[nodiscard]] std::map<std::string, std::string> look_settings();
 
 }  // namespace rangescope::profile

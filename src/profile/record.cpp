@@ -35,8 +35,8 @@ base::Result<RunRecord> RunRecord::begin_in(const std::filesystem::path& dir,
                                             const std::vector<std::string>& program,
                                             const std::vector<std::string>& arguments) {
   std::error_code error;
-  const bool made = std::filesystem::create_directories(base::in_place(dir), error);
-  if (made)
+  const bool is_new = std::filesystem::create_directories(base::in_place(dir), error);
+  if (is_new)
     std::filesystem::permissions(base::in_place(dir), std::filesystem::perms::owner_all, error);
   if (error)
     return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), dir.string());
@@ -91,8 +91,8 @@ std::optional<model::ProcessUsage::Machine> RunRecord::machine_use(double progra
     return std::nullopt;
   const auto busy_ns = static_cast<double>(cpus_after->busy_ns - cpus_before_->busy_ns);
   const auto profiler_ns = static_cast<double>(own_cpu_ns() - own_cpu_before_ns_);
-  const double others = (busy_ns - program_ns - profiler_ns) / span_ns;
-  return model::ProcessUsage::Machine{cpus_after->cpus, std::max(0.0, others)};
+  const double busy_with_others = (busy_ns - program_ns - profiler_ns) / span_ns;
+  return model::ProcessUsage::Machine{cpus_after->cpus, std::max(0.0, busy_with_others)};
 }
 
 base::Result<void> RunRecord::ended(const base::Ended& ended) {
@@ -147,7 +147,9 @@ base::Result<void> RunRecord::finish(int exit_code,
   if (!first) {
     if (status.outcome == "ok")
       status.outcome = "error";
-    status.message += (message.empty() ? "" : "; ") + base::to_string(first.error());
+    if (!message.empty())
+      status.message += "; ";
+    status.message += base::to_string(first.error());
   }
   note(runs::write_done(path_, status));
   return first;

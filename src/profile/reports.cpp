@@ -36,7 +36,7 @@ namespace {
 //   one OUT/roofline.svg             the regions under the roofs of the GPU
 //
 // Folders are named after the kernels as the report has them, with what a file name should not hold
-// replaced. (Since 2025 ncu shortens names in what it prints, so its rows are told apart by the
+// replaced. (Since 2025 ncu shortens names in what it prints, so its rows are matched by the
 // number of their result.)
 
 namespace fs = std::filesystem;
@@ -121,10 +121,10 @@ base::Result<void> split_kernels(const fs::path& out, const Analyzed& analyzed) 
     const fs::path folder = out / base::sanitize_component(kernel);
     if (!details.empty())
       TRY(put(folder / collect::ncu::kDetailsCsv.name, details));
-    const auto seen = durations.find(kernel);
-    if (seen == durations.end())
+    const auto in_timeline = durations.find(kernel);
+    if (in_timeline == durations.end())
       continue;
-    const std::string figure = report::histogram_figure(kernel, seen->second);
+    const std::string figure = report::histogram_figure(kernel, in_timeline->second);
     if (!figure.empty())
       TRY(put(folder / "durations.svg", figure));
   }
@@ -169,21 +169,22 @@ base::Result<Analyzed> analyze_run(Run& run) {
       read.emplace(*capture, std::move(**session));
   base::Result<analyze::tally::Digest> tally;
   const bool of_job = !run.repetition && !runs::job::job_of(run.folder).empty();
-  auto made = analyze_inputs(captures,
-                             repeats.empty() ? run.folder : runs::median_repeat(repeats),
-                             run.args.analysis,
-                             {},
-                             std::move(read),
-                             {},
-                             of_job ? &tally : nullptr);
-  if (!made || !of_job)
-    return made;
+  const fs::path analyzed_run = repeats.empty() ? run.folder : runs::median_repeat(repeats);
+  auto analyzed = analyze_inputs(captures,
+                                 analyzed_run,
+                                 run.args.analysis,
+                                 {},
+                                 std::move(read),
+                                 {},
+                                 of_job ? &tally : nullptr);
+  if (!analyzed || !of_job)
+    return analyzed;
   auto written =
       tally ? analyze::tally::write(run.folder / analyze::tally::kFileName, std::move(*tally))
             : base::Result<void>(tl::make_unexpected(tally.error()));
   if (!written)
     base::detail("no digest: " + base::printable(base::to_string(written.error())));
-  return made;
+  return analyzed;
 }
 
 void read_again(Run& run) {
@@ -271,7 +272,7 @@ base::Result<void> write_reports(Run& run, Analyzed& analyzed, bool show) {
   const auto was_printed = [&](const std::string& text) {
     return std::find(run.notes.begin(), run.notes.end(), text) != run.notes.end();
   };
-  if (run.args.talk.report_tells)
+  if (run.args.talk.report_shows_findings)
     std::erase_if(report.notes, was_printed);
   auto shown = run.args.talk.report(analyzed);
   return written ? shown : written;

@@ -78,14 +78,16 @@ bool is_seen(const std::string& line, const model::Session& session) {
   if (session.launches.empty())
     return false;
   const std::size_t equals = line.find('=');
-  const std::string_view pattern =
-      std::string_view(line).substr(equals == std::string::npos ? 0 : equals + 1);
-  const auto names =
-      base::split(std::string_view(line).substr(0, equals == std::string::npos ? 0 : equals), '|');
+  std::string_view pattern = line, alternatives;
+  if (equals != std::string::npos) {
+    pattern = std::string_view(line).substr(equals + 1);
+    alternatives = std::string_view(line).substr(0, equals);
+  }
+  const auto names = base::split(alternatives, '|');
   const auto is_named =
-      [&](const std::string& name) {  // one of a|b, or "a or b" where nobody knows which
-        return std::any_of(names.begin(), names.end(), [&](std::string_view one) {
-          return name == one || name.starts_with(std::string(one) + " or ");
+      [&](const std::string& name) {  // one of a|b, or "a or b" where it is not known which
+        return std::any_of(names.begin(), names.end(), [&](std::string_view wanted) {
+          return name == wanted || name.starts_with(std::string(wanted) + " or ");
         });
       };
   std::unordered_set<model::StringId> asked;  // of millions of ranges few have a name of their own
@@ -116,7 +118,7 @@ base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& c
   sample::Options options;
   options.folder = captures / wire::samples::kFolder;
   options.interval_ns = choice.interval_ns.value_or(kAutoSample_ns);
-  // Beside the program's own counters the sampler steps aside whenever they hold the device: only
+  // A sampler next to the program's own counters steps aside whenever they hold the device: only
   // where that was asked for, since each change of hands costs both some samples and occurrences.
   // Else energy alone.
   if (!counters || choice.interval_ns) {
@@ -214,11 +216,11 @@ std::string name_main(std::string_view patterns, std::span<const std::string> co
   for (const std::string_view line : base::split(patterns, '\n')) {
     const std::size_t equals = line.find('='),
                       begin = equals == std::string_view::npos ? 0 : equals + 1;
-    const std::string_view pattern = line.substr(begin);
+    std::string pattern(line.substr(begin));
     const bool is_main = pattern == kMain || pattern.starts_with(std::string(kMain) + ".");
-    lines.push_back(is_main && !module.empty() ? std::string(line.substr(0, begin)) + module +
-                                                     std::string(pattern.substr(kMain.size()))
-                                               : std::string(line));
+    if (is_main && !module.empty())
+      pattern.replace(0, kMain.size(), module);
+    lines.push_back(std::string(line.substr(0, begin)) + pattern);
   }
   return base::join(lines, "\n");
 }
@@ -236,9 +238,9 @@ std::string unmatched_functions(const std::vector<std::string>& patterns,
   std::string text = std::string(option) + " " + base::join(unmatched, ", ") +
                      " matched no Python function that was seen";
   const std::string module = main_module(command);
-  return text + (module.empty() ? "; a pattern is FILE.FUNCTION, as in 'train.*' of train.py"
-                                : "; those of the script are '" + base::printable(module) +
-                                      ".*' or '__main__.*'");
+  if (module.empty())
+    return text + "; a pattern is FILE.FUNCTION, as in 'train.*' of train.py";
+  return text + "; those of the script are '" + base::printable(module) + ".*' or '__main__.*'";
 }
 
 base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice& choice,
@@ -258,19 +260,20 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   options.cache = names_cache();
   std::error_code error;
   std::filesystem::create_directories(base::in_place(options.folder), error);
-  auto begun = to != nullptr ? sample::cpu::Recorder::attach(options, *to)
-                             : sample::cpu::Recorder::start(options);
+  const bool attaches = to != nullptr;
+  auto begun = attaches ? sample::cpu::Recorder::attach(options, *to)
+                        : sample::cpu::Recorder::start(options);
   if (begun)
     return std::optional(std::move(*begun));
-  const bool asked =
-      (to != nullptr && !to->of_ours) || choice.cpu_hz || !choice.cpu_counters.empty();
-  if (!asked) {
+  const bool is_wanted =
+      (attaches && !to->of_ours) || choice.cpu_hz || !choice.cpu_counters.empty();
+  if (!is_wanted) {
     base::detail("the CPU is not sampled: " + begun.error().what);
     if (sample::cpu::leave_refusal(options.folder, begun.error()))
       return std::optional<sample::cpu::Recorder>();
   }
   std::filesystem::remove_all(options.folder, error);
-  if (asked)
+  if (is_wanted)
     return base::fail(std::move(begun));
   return std::optional<sample::cpu::Recorder>();
 }

@@ -1,4 +1,4 @@
-// Sampling beside a profiled program: which counters, how often, and the one call around the
+// Sampling while a program is profiled: which counters, how often, and the one call around the
 // program.
 #pragma once
 

@@ -67,8 +67,8 @@ base::Result<void> take_key(const config::Config& config,
                             Take take) {
   const auto texts = TRY(latest(config, key, alias));
   for (const std::string& text : texts.first) {
-    if (auto taken = take(text); !taken) {
-      base::Error error = std::move(taken).error();
+    if (auto parsed = take(text); !parsed) {
+      base::Error error = std::move(parsed).error();
       std::string place = texts.second;
       const config::Origin origin = config.origin(place);
       if (origin.source == config::Source::kFlag)
@@ -154,7 +154,10 @@ void warn_of_idle_keys(const config::Config& config) {
       if (common || !done.key.starts_with(section) || done.key == section + "enable" ||
           config.flag(section + "enable"))
         continue;
-      idle[stage] += (idle[stage].empty() ? "" : ", ") + done.key;
+      std::string& keys = idle[stage];
+      if (!keys.empty())
+        keys += ", ";
+      keys += done.key;
     }
   }
   if (config.list("pipeline.native.metrics").empty() &&
@@ -324,11 +327,14 @@ std::vector<std::string> ncu_metrics(const std::vector<std::string>& names,
       else if (!counter.absent)
         lacking.push_back(counter.alias);
     }
-    const std::string all = "its " + base::counted(group->counters.size(), "counter");
-    notes.push_back("metric group '" + name + "': " +
-                    (lacking.empty() ? all + " asked for by name"
-                                     : "this ncu lacks " + std::to_string(lacking.size()) + " of " +
-                                           all + ": " + base::join(lacking, ", ")));
+    const std::string counters = "its " + base::counted(group->counters.size(), "counter");
+    std::string note = "metric group '" + name + "': ";
+    if (lacking.empty())
+      note += counters + " asked for by name";
+    else
+      note += "this ncu lacks " + std::to_string(lacking.size()) + " of " + counters + ": " +
+              base::join(lacking, ", ");
+    notes.push_back(std::move(note));
   }
   return out;
 }

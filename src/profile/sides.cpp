@@ -51,8 +51,8 @@ base::Result<void> add_file(const fs::path& file,
     std::move(baseline.runs.begin(), baseline.runs.end(), std::back_inserter(into));
     return {};
   }
-  auto one = TRY(schema ? runs::read_report(file) : analyzed(std::span(&file, 1), {}, options));
-  into.push_back(std::move(one));
+  auto digest = TRY(schema ? runs::read_report(file) : analyzed(std::span(&file, 1), {}, options));
+  into.push_back(std::move(digest));
   return {};
 }
 
@@ -84,8 +84,8 @@ base::Result<model::Side> load_side(const std::string& written, const SideOption
   std::error_code error;
   const auto add_runs = [&](const std::vector<fs::path>& runs) -> base::Result<void> {
     for (const fs::path& run : runs) {
-      auto one = TRY(load_run(run, options));
-      side.runs.push_back(std::move(one));
+      auto digest = TRY(load_run(run, options));
+      side.runs.push_back(std::move(digest));
     }
     return {};
   };
@@ -95,13 +95,14 @@ base::Result<model::Side> load_side(const std::string& written, const SideOption
     const auto inside = folder ? runs::list_runs(path) : std::vector<fs::path>{};
     const auto reports = folder ? reports_in(path) : std::vector<fs::path>{};
     if (!inside.empty()) {
-      std::vector<fs::path> all;
+      std::vector<fs::path> runs_and_repeats;
       for (const fs::path& run : inside) {
-        const auto repeats = runs::repeats_of(run);
-        repeats.empty() ? all.push_back(run)
-                        : (void)all.insert(all.end(), repeats.begin(), repeats.end());
+        auto repeats = runs::repeats_of(run);
+        if (repeats.empty())
+          repeats.push_back(run);
+        runs_and_repeats.insert(runs_and_repeats.end(), repeats.begin(), repeats.end());
       }
-      loaded = add_runs(all);
+      loaded = add_runs(runs_and_repeats);
     } else if (!reports.empty()) {
       for (const fs::path& file : reports) {
         loaded = add_file(file, options, side.runs);

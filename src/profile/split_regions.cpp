@@ -30,14 +30,14 @@ std::string title_of(const model::Report& report, const model::Region& region) {
   return title;
 }
 
-std::string subject(const model::Session& session, const model::Measurement& one) {
-  if (one.scope == model::MeasuredScope::kRange)
+std::string subject(const model::Session& session, const model::Measurement& result) {
+  if (result.scope == model::MeasuredScope::kRange)
     return "(range)";
-  if (one.scope == model::MeasuredScope::kGraph)
+  if (result.scope == model::MeasuredScope::kGraph)
     return "(graph)";
-  if (one.kernel_name < session.kernel_names.size())
+  if (result.kernel_name < session.kernel_names.size())
     return std::string(
-        session.strings.view(analyze::shown_name(session.kernel_names[one.kernel_name])));
+        session.strings.view(analyze::shown_name(session.kernel_names[result.kernel_name])));
   return "(command list)";
 }
 
@@ -98,18 +98,53 @@ class Splitter {
 
   /// llm-perf-opt's name of the folder: the range's name, which holds its levels (A::A1), with a
   /// `_` for every character that is no letter, digit, `.`, `_` or `-`.
-  static std::string alias_of(const Written& one) {
-    if (one.region == nullptr)
+  static std::string alias_of(const Written& written) {
+    if (written.region == nullptr)
       return {};
-    const std::string& own = one.region->path.back();
-    std::string name =
-        own.find("::") != std::string::npos ? own : base::join(one.region->path, "::");
+    const std::vector<std::string>& path = written.region->path;
+    std::string name = path.back();
+    if (name.find("::") == std::string::npos)
+      name = base::join(path, "::");
     for (char& c : name)
       if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-'))
         c = '_';
     return name;
   }
 
+  /// What report.md lists of a region; "-" for what is not known.
+  struct Cells {
+    std::string bound = "-", kernel_time = "-", measured_each = "-", kernels = "-",
+                occurrences = "-";
+  };
+  static Cells cells_of(const model::Region& region) {
+    Cells cells;
+    if (region.bound)
+      cells.bound = region.bound->kind;
+    const auto measured = region.metrics.find("gpu__time_duration.sum");
+    if (measured != region.metrics.end() && measured->second.absent.empty())
+      cells.measured_each = base::format_ns(measured->second.value);  // the mean of one occurrence
+    if (const auto kernel_ns = model::find_measure("gpu.kernel_ns")->get(region))
+      cells.kernel_time = base::format_ns(*kernel_ns);
+    if (region.gpu)
+      cells.kernels = base::format_count(region.gpu->kernels);
+    if (region.occurrences >= 0)
+      cells.occurrences = base::format_count(region.occurrences);
+    return cells;
+  }
+  static void write_values(const model::Region& region, report::JsonWriter& json) {
+    json.field("path", region.path);
+    json.field("domain", region.domain);
+    json.open_object("values");
+    for (const model::Measure& measure : model::measures())
+      if (const auto value = measure.get(region))
+        json.field(measure.tag, *value);
+    for (const auto& [name, metric] : region.metrics)
+      if (metric.absent.empty() && !model::find_measure(name))
+        json.field(name, metric.value);
+    json.close();
+  }
+
+  /// The lists of all folders: report.json and report.md.
   [[nodiscard]] base::Result<void> list(const fs::path& out) const {
     if (written_.empty())
       return {};
@@ -122,41 +157,23 @@ class Splitter {
         "# Regions\n\n| region | folder | results | instances | kernels | kernel time | measured "
         "each | bound |\n"
         "|---|---|---:|---:|---:|---:|---:|---|\n";
-    for (const Written& one : written_) {
+    for (const Written& written : written_) {
       json.open_object();
-      json.field("region", one.title);
-      json.field("folder", one.folder);
-      json.field("alias", alias_of(one));
-      json.field("results", static_cast<std::int64_t>(one.results));
-      std::string bound = "-", total = "-", each = "-", kernels = "-", occurrences = "-";
-      if (one.region != nullptr) {
-        json.field("path", one.region->path);
-        json.field("domain", one.region->domain);
-        json.open_object("values");
-        for (const model::Measure& measure : model::measures())
-          if (const auto value = measure.get(*one.region))
-            json.field(measure.tag, *value);
-        for (const auto& [name, metric] : one.region->metrics)
-          if (metric.absent.empty() && !model::find_measure(name))
-            json.field(name, metric.value);
-        json.close();
-        if (one.region->bound)
-          bound = one.region->bound->kind;
-        const auto measured = one.region->metrics.find("gpu__time_duration.sum");
-        if (measured != one.region->metrics.end() && measured->second.absent.empty())
-          each = base::format_ns(measured->second.value);  // the mean of one occurrence
-        if (const auto all = model::find_measure("gpu.kernel_ns")->get(*one.region))
-          total = base::format_ns(*all);
-        if (one.region->gpu)
-          kernels = base::format_count(one.region->gpu->kernels);
-        if (one.region->occurrences >= 0)
-          occurrences = base::format_count(one.region->occurrences);
+      json.field("region", written.title);
+      json.field("folder", written.folder);
+      json.field("alias", alias_of(written));
+      json.field("results", static_cast<std::int64_t>(written.results));
+      Cells cells;
+      if (written.region != nullptr) {
+        write_values(*written.region, json);
+        cells = cells_of(*written.region);
       }
-      json.field("bound", bound);
+      json.field("bound", cells.bound);
       json.close();
-      table += "| " + report::md_escaped(one.title) + " | [" + one.folder + "](" + one.folder +
-               "/sections.txt) | " + std::to_string(one.results) + " | " + occurrences + " | " +
-               kernels + " | " + total + " | " + each + " | " + report::md_escaped(bound) + " |\n";
+      table += "| " + report::md_escaped(written.title) + " | [" + written.folder + "](" +
+               written.folder + "/sections.txt) | " + std::to_string(written.results) + " | " +
+               cells.occurrences + " | " + cells.kernels + " | " + cells.kernel_time + " | " +
+               cells.measured_each + " | " + report::md_escaped(cells.bound) + " |\n";
     }
     json.close();
     json.close();
@@ -169,9 +186,9 @@ class Splitter {
                            const std::string& title,
                            const model::Region* region,
                            const std::vector<std::uint32_t>& results) {
-    // report.json and report.md are beside the folders.
-    const fs::path folder =
-        out / base::sanitize_component(title.starts_with("report.") ? title + " " : title);
+    // report.json and report.md are next to the folders.
+    const std::string distinct = title.starts_with("report.") ? title + " " : title;
+    const fs::path folder = out / base::sanitize_component(distinct);
     std::error_code error;
     fs::create_directories(folder, error);
     if (error)
@@ -203,29 +220,30 @@ class Splitter {
                                     const std::vector<std::uint32_t>& results) const {
     std::string rows = "result,what,occurrence,metric,unit,value\n";
     if (region != nullptr) {
-      const auto own = [&](std::string_view metric, std::string_view unit, double value) {
+      const auto add_row = [&](std::string_view metric, std::string_view unit, double value) {
         rows += fmt::format(
             ",(region),,{},{},{}\n", report::csv_field(metric), report::csv_field(unit), value);
       };
       for (const model::Measure& measure : model::measures())
         if (const auto value = measure.get(*region))
-          own(measure.tag, model::unit_name(measure.unit), *value);
+          add_row(measure.tag, model::unit_name(measure.unit), *value);
       for (const auto& [name, metric] : region->metrics)
         if (metric.absent.empty())
-          own(name, metric.unit, metric.value);
+          add_row(name, metric.unit, metric.value);
     }
     for (const std::uint32_t index : results) {
-      const model::Measurement& one = session_.measurements[index];
-      const std::string what = report::csv_field(subject(session_, one)),
-                        occurrence =
-                            one.occurrence == model::kNone ? "" : std::to_string(one.occurrence);
-      for (const model::MetricValue& value : one.values) {
+      const model::Measurement& result = session_.measurements[index];
+      const std::string measured = report::csv_field(subject(session_, result));
+      std::string occurrence;
+      if (result.occurrence != model::kNone)
+        occurrence = std::to_string(result.occurrence);
+      for (const model::MetricValue& value : result.values) {
         if (value.metric >= session_.metrics.size())
           continue;
         const model::MetricDef& metric = session_.metrics[value.metric];
         rows += fmt::format("{},{},{},{},{},{}\n",
                             index,
-                            what,
+                            measured,
                             occurrence,
                             report::csv_field(metric.name),
                             report::csv_field(metric.unit),
@@ -238,17 +256,16 @@ class Splitter {
   /// The values of each result, in base units.
   void list_results(const std::vector<std::uint32_t>& results, report::Sink& out) const {
     for (const std::uint32_t index : results) {
-      const model::Measurement& one = session_.measurements[index];
-      out.write("\n" + base::printable(subject(session_, one)) + "\n");
-      for (const model::MetricValue& value : one.values) {
+      const model::Measurement& result = session_.measurements[index];
+      out.write("\n" + base::printable(subject(session_, result)) + "\n");
+      for (const model::MetricValue& value : result.values) {
         if (value.metric >= session_.metrics.size())
           continue;
         const model::MetricDef& metric = session_.metrics[value.metric];
-        out.write(fmt::format("  {:<60} {}{}{}\n",
-                              metric.name,
-                              value.value,
-                              metric.unit.empty() ? "" : " ",
-                              metric.unit));
+        std::string line = fmt::format("  {:<60} {}", metric.name, value.value);
+        if (!metric.unit.empty())
+          line += " " + metric.unit;
+        out.write(line + "\n");
       }
     }
   }

@@ -30,7 +30,7 @@ namespace rangescope::profile {
 
 using base::say;
 
-/// What it comes to, for status.json and the exit code.
+/// Final status of the run: written to status.json and returned as the exit code.
 struct Conclusion {
   int code = 0;
   std::string outcome = "ok", message = {};
@@ -93,6 +93,10 @@ struct Run {
   base::Code worst = base::Code::kNothingCaptured;
   std::vector<std::string> notes;
 
+  /// How the program ended where that was no good end, or the user stopped us.
+  [[nodiscard]] const std::optional<base::Ended>& bad_end() const {
+    return program_failed ? program_failed : worker->stopped();
+  }
   /// The better of those that were recorded; null for none.
   [[nodiscard]] const model::Session* timeline() const;
   /// Said now and in the report, once.
@@ -151,7 +155,7 @@ using Stages = std::vector<std::unique_ptr<Stage>>;
 [[nodiscard]] collect::Wish wish_of(const Run& run);
 /// Metrics for ncu, as written.
 [[nodiscard]] std::vector<std::string> metrics_of(const config::Config& config);
-/// What the installed tool can do; without one a plan that nobody runs is made for the newest
+/// What the installed tool can do; without one a plan that is only shown is made for the newest
 /// version that is known.
 [[nodiscard]] base::Result<collect::Abilities> able(const Run& run, const std::string& tool);
 /// Prints one plan of a stage, "# title" above it. Exit code.
@@ -173,7 +177,7 @@ using Stages = std::vector<std::unique_ptr<Stage>>;
 
 // conclude.cpp, reports.cpp
 
-/// What a run comes to: reports, status, exit code.
+/// Ends a run: reports, status, exit code.
 [[nodiscard]] Done conclude(Run& run, const std::optional<base::Error>& failure);
 /// The report of what the stages have read; takes their sessions.
 [[nodiscard]] base::Result<Analyzed> analyze_run(Run& run);

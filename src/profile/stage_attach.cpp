@@ -99,10 +99,10 @@ class GpuSide {
     made_ = lock_ >= 0;
     struct stat owner {};
     const std::string process = "/proc/" + std::to_string(target_.pid);
-    const bool made = lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0 &&
-                      ::stat(process.c_str(), &owner) == 0;
-    const bool is_another_users = made && owner.st_uid != ::geteuid();
-    if (!made || (is_another_users && !give_to(owner)))
+    const bool is_locked = lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0 &&
+                           ::stat(process.c_str(), &owner) == 0;
+    const bool is_another_users = is_locked && owner.st_uid != ::geteuid();
+    if (!is_locked || (is_another_users && !give_to(owner)))
       return base::fail(
           base::Code::kIo, std::string("cannot be made: ") + std::strerror(errno), lock_path());
     if (is_another_users) {
@@ -286,30 +286,30 @@ class Attached : public Stage {
   using Stage::Stage;
   base::Result<void> run() override {
     run_.wanted.emplace_back("native");
-    const Attach& to = *run_.args.attach;
+    const Attach& attach = *run_.args.attach;
     const fs::path captures = run_.folder / "native";
     TRY(run_.record->about_to_run(
-        {.collector = "native", .argv = to.target.argv, .cwd = to.target.cwd},
-        &to.target.environment));
+        {.collector = "native", .argv = attach.target.argv, .cwd = attach.target.cwd},
+        &attach.target.environment));
     std::optional<GpuSides> gpu(
-        std::in_place, to, captures, run_.args.native.max_capture_bytes, run_.cut);
+        std::in_place, attach, captures, run_.args.native.max_capture_bytes, run_.cut);
     TRY(gpu->look());
-    const sample::cpu::Running which{to.target.pid, to.tree};
-    auto cpu = TRY(begin_cpu(run_.args.sampling, captures, &which));
+    const sample::cpu::Running process{attach.target.pid, attach.tree};
+    auto cpu = TRY(begin_cpu(run_.args.sampling, captures, &process));
 
     std::optional<base::Signals> signals(
         std::in_place, true);  // one that comes after this message ends the window
     const auto command = base::Redactor().arguments(run_.config.list("workload.command"));
-    base::info(
-        "attached to process " + std::to_string(to.target.pid) + " (" +
-        base::printable(base::shell_quote(command)) + ")" +
-        (to.length ? " for " + base::format_ns(static_cast<double>(to.length->count())) : "") +
-        "; Ctrl-C ends the window");
+    std::string attached = "attached to process " + std::to_string(attach.target.pid) + " (" +
+                           base::printable(base::shell_quote(command)) + ")";
+    if (attach.length)
+      attached += " for " + base::format_ns(static_cast<double>(attach.length->count()));
+    base::info(attached + "; Ctrl-C ends the window");
     wire::launched::Launched window;
     window.start_ns = cpu ? cpu->from_ns() : sample::now_ns();
     window.start_unix_ns = runs::unix_now_ns() - (sample::now_ns() - window.start_ns);
-    window.attached_pid = to.target.pid;
-    window.ran_ns = to.target.age_ns;
+    window.attached_pid = attach.target.pid;
+    window.ran_ns = attach.target.age_ns;
     const auto note_window = [&] {
       return base::write_file(captures / wire::launched::kFile, wire::launched::text_of(window));
     };
@@ -323,7 +323,7 @@ class Attached : public Stage {
       window.end_ns = now_ns;
       (void)note_window();
     };
-    const std::string early = wait_for_end(to, *signals, [&] {
+    const std::string early = wait_for_end(attach, *signals, [&] {
       gpu->look_again();
       note_so_far();
     });

@@ -1,4 +1,4 @@
-// `--wait-idle`: a run begins when nobody else uses its GPUs.
+// `--wait-idle`: a run begins when no other program uses its GPUs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,10 +37,14 @@ std::vector<Gpu> visible_gpus(const base::Nvml& nvml, const char* chosen) {
     return all;
   for (const std::string_view word : base::split(chosen, ',')) {
     const auto number = base::to_uint(base::trim(word));
+    const auto is_named = [&](const Gpu& gpu) {
+      if (number)
+        return *number == gpu.index;
+      return !word.empty() &&
+             nvml.text("nvmlDeviceGetUUID", gpu.device).starts_with(base::trim(word));
+    };
     for (const Gpu& gpu : all)
-      if (number ? *number == gpu.index
-                 : !word.empty() &&
-                       nvml.text("nvmlDeviceGetUUID", gpu.device).starts_with(base::trim(word)))
+      if (is_named(gpu))
         visible.push_back(gpu);
   }
   return visible;
@@ -66,27 +70,32 @@ std::string wait_for_idle(std::chrono::nanoseconds limit,
                           const std::map<std::string, std::string>& environment) {
   const base::Nvml nvml;
   const int started = nvml.loaded() ? nvml.call("nvmlInit_v2") : 0;
-  if (!nvml.loaded() || started != 0)
-    return "--wait-idle: whether a GPU is busy is not known: " +
-           (nvml.loaded() ? nvml.words_of(started) : std::string("there is no libnvidia-ml.so.1"));
-  const auto asked = environment.find("CUDA_VISIBLE_DEVICES");
-  const std::vector<Gpu> gpus = visible_gpus(
-      nvml,
-      asked != environment.end() ? asked->second.c_str() : std::getenv("CUDA_VISIBLE_DEVICES"));
+  const std::string unknown = "--wait-idle: whether a GPU is busy is not known: ";
+  if (!nvml.loaded())
+    return unknown + "there is no libnvidia-ml.so.1";
+  if (started != 0)
+    return unknown + nvml.words_of(started);
+  const auto of_program = environment.find("CUDA_VISIBLE_DEVICES");
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (of_program != environment.end())
+    visible = of_program->second.c_str();
+  const std::vector<Gpu> gpus = visible_gpus(nvml, visible);
   const auto begin = steady_clock::now();
-  std::string busy = busy_gpu(nvml, gpus), told = busy;
+  const std::string first_busy = busy_gpu(nvml, gpus);
+  std::string busy = first_busy;
   for (int quiet = 0;
-       !told.empty() && quiet < kQuietLooks && steady_clock::now() - begin < limit;) {
+       !first_busy.empty() && quiet < kQuietLooks && steady_clock::now() - begin < limit;) {
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kBetween, limit));
     busy = busy_gpu(nvml, gpus);
     quiet = busy.empty() ? quiet + 1 : 0;
   }
   (void)nvml.call("nvmlShutdown");
-  if (told.empty())
+  if (first_busy.empty())
     return {};
   const auto waited = base::format_ns(static_cast<double>((steady_clock::now() - begin).count()));
-  return busy.empty() ? "--wait-idle: waited " + waited + " for the GPU (" + told + ")"
-                      : "--wait-idle: " + busy + " after " + waited + "; the program runs anyway";
+  if (busy.empty())
+    return "--wait-idle: waited " + waited + " for the GPU (" + first_busy + ")";
+  return "--wait-idle: " + busy + " after " + waited + "; the program runs anyway";
 }
 
 class Idle : public Stage {

@@ -31,11 +31,11 @@ std::string why_unopened(const WindowChoice& windows) {
     return "the program ended before its first window began (--after)";
   if (windows.counted->range.empty())
     return "the program did not call cudaProfilerStart() or cuProfilerStart() (--capture-range)";
+  const std::string& range = windows.counted->range;
+  const bool may_be_pattern = range.find_first_of("*?>") != std::string::npos;
   return "the program ended before instance " + std::to_string(windows.counted->first) +
-         " of range " + base::printable(windows.counted->range) + " (--window" +
-         (windows.counted->range.find_first_of("*?>") == std::string::npos
-              ? ")"
-              : " takes its own name, no pattern)");
+         " of range " + base::printable(range) +
+         std::string(may_be_pattern ? " (--window takes its own name, no pattern)" : " (--window)");
 }
 
 /// Knows the secrets of the program's environment.
@@ -60,7 +60,9 @@ class Native : public Stage {
       : Stage(run), look_(look), why_(std::move(why)) {}
   base::Result<void> prepare() override {
     auto found = find_library(run_);
-    return look_ ? base::Result<void>{} : found;
+    if (look_)
+      return {};
+    return found;
   }
   int print() override { return look_ ? 0 : print_native(run_, run_.folder, "native"); }
   base::Result<void> run() override {
@@ -77,8 +79,9 @@ class Native : public Stage {
       return {};
     if (run_.program_failed && !run_.program_failed->timed_out)
       return again();
-    return run_.program_failed || run_.counters->request.passes != "relaunch" ? base::Result<void>{}
-                                                                              : relaunches();
+    if (run_.program_failed || run_.counters->request.passes != "relaunch")
+      return {};
+    return relaunches();
   }
 
  private:
@@ -288,6 +291,18 @@ static std::string program_failure(const Run& run, const base::Ended& ended) {
          "; they were not started";
 }
 
+/// Notes how the program ended, where it did not end well.
+static void note_end(Run& run, const base::Ended& ended) {
+  if (ended.timed_out)
+    base::warn("the program was ended after --timeout");
+  if (ended.signal)
+    base::warn("the program was ended by " + base::describe(ended));
+  if (!ended.ok()) {
+    run.program_failed = ended;
+    run.explanations.push_back({program_failure(run, ended), true});
+  }
+}
+
 /// Ends the recording of the run, however the program ended.
 static base::Result<void> end_recording(Run& run,
                                         bool is_probe,
@@ -312,6 +327,25 @@ static base::Result<void> end_recording(Run& run,
   }
   redact_snapshots(captures, redactor_of_program(run));
   return {};
+}
+
+/// What the native stage has, or why it has nothing. `is_program`: the program itself is the
+/// region.
+static std::string native_message(const Run& run,
+                                  const base::Result<model::Session>& session,
+                                  const fs::path& captures,
+                                  bool has_ranges,
+                                  bool is_program) {
+  if (is_program)
+    return "native: no range, " +
+           base::counted(run.by_native.session->cpu.samples.size(), "sample") + " of the CPU";
+  if (has_ranges)
+    return native_results(run);
+  if (session)
+    return "native: " + why_no_range(*run.by_native.session);
+  if (is_empty_folder(captures))
+    return "native: " + why_no_range(model::Session{});
+  return "native: " + session.error().what;
 }
 
 base::Result<void> read_native(Run& run,
@@ -344,19 +378,9 @@ base::Result<void> read_native(Run& run,
       !run.unopened && seen.results == 0 && run.by_native.session && wants_all &&
       (model::holds_anything(*run.by_native.session) || holds_program(*run.by_native.session));
   const bool has_results = seen.results > 0 || is_program;
-  const model::Session nothing;
   collect::Outcome outcome;
   outcome.result = has_results ? collect::Result::kOk : collect::Result::kEmpty;
-  if (is_program)
-    outcome.message = "native: no range, " +
-                      base::counted(run.by_native.session->cpu.samples.size(), "sample") +
-                      " of the CPU";
-  else if (seen.results > 0)
-    outcome.message = native_results(run);
-  else if (is_readable)
-    outcome.message = "native: " + why_no_range(session ? *run.by_native.session : nothing);
-  else
-    outcome.message = "native: " + session.error().what;
+  outcome.message = native_message(run, session, captures, seen.results > 0, is_program);
   if (!is_probe && has_results)
     run.captured.emplace_back("native");
   if (!is_probe && !has_results && !run.unopened) {
@@ -373,14 +397,7 @@ base::Result<void> read_native(Run& run,
   stage.results = seen.results;
   stage.report = is_probe ? "look/native" : "native";
   run.runner->record(std::move(stage));
-  if (ran.ended.timed_out)
-    base::warn("the program was ended after --timeout");
-  if (ran.ended.signal)
-    base::warn("the program was ended by " + base::describe(ran.ended));
-  if (!ran.ended.ok()) {
-    run.program_failed = ran.ended;
-    run.explanations.push_back({program_failure(run, ran.ended), true});
-  }
+  note_end(run, ran.ended);
   return {};
 }
 
@@ -421,7 +438,7 @@ base::Result<void> plan_counters(Run& run) {
       wanted.mode != "auto" || wanted.sections || wanted.kernel_filter || !wanted.ranges;
   if (!is_pc && run.asked.ncu && only_ncu_can)
     return {};
-  // ncu counts instead; samples that nobody asked for are left out without a message.
+  // ncu counts instead; samples that were not asked for are left out without a message.
   const bool may_lack_counters = run.asked.ncu || (is_pc && !needs_pc);
   if (!run.asked.native) {
     run.no_counters = "the native stage is off";

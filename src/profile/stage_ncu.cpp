@@ -107,32 +107,16 @@ class Ncu : public Stage {
       TRY(run_.worker->go_on_in_child());
     resolve();
     TRY(choose_kernels());
-    collect::Evidence evidence;
-    if (const model::Session* seen = run_.timeline(); seen && !run_.ranges.include.empty())
-      evidence = doctor::evidence_of(doctor::gather(*seen, run_.ranges));
-    // A counted run's timeline sees the first occurrences only, and a light one no kernel: what is
-    // not seen may be there.
-    const bool light = run_.args.native.extra_env.contains(wire::kLight) && !run_.asked.nsys;
-    if (run_.counters || light) {
-      evidence.alike.reset();
-      if (evidence.kernels == 0)
-        evidence.kernels.reset();
-    }
+    const collect::Evidence evidence = evidence_so_far();
     if (!run_.ranges.include.empty() && evidence.occurrences == 0)
       run_.note("ncu: the previous stage saw none of the chosen ranges; trying anyway");
-    other_threads(evidence);
+    choose_scope(evidence);
     const auto rungs = collect::ladder(wish_of(run_), evidence, *can_);
     Outcome last;
     for (const collect::Rung& rung : rungs) {
       const std::string name(collect::step_name(rung.step));
       if (!rung.take) {
-        if (collect::is_ladder(mode_))
-          run_.note("replay mode " + name + " not tried: " + rung.reason);
-        run_.runner->record({.stage = "ncu",
-                             .tool = "ncu " + collect::to_string(can_->version),
-                             .step = name,
-                             .outcome = "refused",
-                             .message = rung.reason});
+        record_not_tried(name, rung.reason);
         continue;
       }
       if (rung.step == Step::kNative) {
@@ -143,38 +127,22 @@ class Ncu : public Stage {
       }
       if (collect::is_ladder(mode_))
         run_.note("replay mode " + name + ": " + rung.reason);
-      const bool ranges = rung.step == Step::kRange || rung.step == Step::kAppRange;
-      if (collect::is_ladder(mode_) && rung.step == Step::kRange &&
-          run_.config.integer("pipeline.ncu.ncu_cli.launch_count").value_or(2) != 1) {
+      if (has_trial(rung.step)) {
         run_.note("replay mode " + name + " is tried on one instance first");
         last = attempts(rung.step, "trial-range", {}, true);
         if (last.result != collect::Result::kOk) {
-          if (last.fatal || run_.runner->interrupted())
+          if (is_over(last))
             break;
           continue;
         }
       }
-      std::size_t ok = 0;
-      const std::vector<std::vector<std::string>> whole{{}};
-      const auto& groups = ranges ? whole : kernel_groups_;
-      for (std::size_t i = 0; i < groups.size(); ++i) {
-        last =
-            attempts(rung.step, i == 0 ? "ncu" : "ncu-" + std::to_string(i + 1), groups[i], false);
-        if (last.result == collect::Result::kOk)
-          ++ok;
-        else if (ok > 0)
-          run_.explanations.push_back({"run " + std::to_string(i + 1) + " of " +
-                                       std::to_string(groups.size()) + ": " + last.message});
-        if (last.fatal || run_.runner->interrupted())
-          break;
-      }
-      if (ok > 0) {
+      if (measure_groups(rung.step, last)) {
         run_.captured.emplace_back("ncu");
         base::info("ncu: " + base::counted(run_.by_ncu.session->measurements.size(), "result") +
                    " in replay mode " + name);
         return {};
       }
-      if (last.fatal || run_.runner->interrupted())
+      if (is_over(last))
         break;
     }
     run_.worst = last.code == base::Code::kInternal ? base::Code::kNothingCaptured : last.code;
@@ -184,11 +152,61 @@ class Ncu : public Stage {
   }
 
  private:
+  /// What earlier stages saw of the chosen ranges.
+  [[nodiscard]] collect::Evidence evidence_so_far() const {
+    collect::Evidence evidence;
+    if (const model::Session* timeline = run_.timeline(); timeline && !run_.ranges.include.empty())
+      evidence = doctor::evidence_of(doctor::gather(*timeline, run_.ranges));
+    // A counted run's timeline sees the first occurrences only, and a light one no kernel: what is
+    // not seen may be there.
+    const bool is_light = run_.args.native.extra_env.contains(wire::kLight) && !run_.asked.nsys;
+    if (run_.counters || is_light) {
+      evidence.alike.reset();
+      if (evidence.kernels == 0)
+        evidence.kernels.reset();
+    }
+    return evidence;
+  }
+  void record_not_tried(const std::string& mode, const std::string& reason) {
+    if (collect::is_ladder(mode_))
+      run_.note("replay mode " + mode + " not tried: " + reason);
+    run_.runner->record(
+        {.stage = "ncu", .tool = tool(), .step = mode, .outcome = "refused", .message = reason});
+  }
+  /// Whether a replay mode is tried on one instance before it measures all of them.
+  [[nodiscard]] bool has_trial(Step step) const {
+    return collect::is_ladder(mode_) && step == Step::kRange &&
+           run_.config.integer("pipeline.ncu.ncu_cli.launch_count").value_or(2) != 1;
+  }
+  /// No further replay mode is tried.
+  [[nodiscard]] bool is_over(const Outcome& outcome) const {
+    return outcome.fatal || run_.runner->interrupted();
+  }
+  /// Runs ncu for each group of kernels, or once for ranges. True where one of the runs has
+  /// results; `last` is how the last one ended.
+  bool measure_groups(Step step, Outcome& last) {
+    const bool measures_ranges = step == Step::kRange || step == Step::kAppRange;
+    const std::vector<std::vector<std::string>> whole{{}};
+    const auto& groups = measures_ranges ? whole : kernel_groups_;
+    bool has_results = false;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const std::string report = i == 0 ? "ncu" : "ncu-" + std::to_string(i + 1);
+      last = attempts(step, report, groups[i], false);
+      if (last.result == collect::Result::kOk)
+        has_results = true;
+      else if (has_results)
+        run_.explanations.push_back({"run " + std::to_string(i + 1) + " of " +
+                                     std::to_string(groups.size()) + ": " + last.message});
+      if (is_over(last))
+        break;
+    }
+    return has_results;
+  }
   /// Push/pop or start/end, from what was seen.
   void resolve() {
     std::vector<std::string> notes;
-    if (const model::Session* seen = run_.timeline())
-      analyze::settle_kinds(run_.ranges, *seen, notes);
+    if (const model::Session* timeline = run_.timeline())
+      analyze::settle_kinds(run_.ranges, *timeline, notes);
     for (const std::string& text : notes)
       run_.note("ranges: " + text);
   }
@@ -248,10 +266,14 @@ class Ncu : public Stage {
     bool has_regex = false;
     for (const ListedKernel& kernel : listed_) {
       has_regex = has_regex || !kernel.regex.empty();
-      parts.push_back(kernel.regex.empty() ? "^" + model::escape_regex(kernel.name) + "$"
-                                           : kernel.regex);
+      if (kernel.regex.empty())
+        parts.push_back("^" + model::escape_regex(kernel.name) + "$");
+      else
+        parts.push_back(kernel.regex);
     }
-    return has_regex ? "regex:" + base::join(parts, "|") : std::string();
+    if (!has_regex)
+      return {};
+    return "regex:" + base::join(parts, "|");
   }
   base::Result<void> choose_listed() {
     std::string described;
@@ -290,8 +312,8 @@ class Ncu : public Stage {
     if (top.value_or(0) == 0 || !run_.args.analysis.kernels.include.empty() ||
         options.values.count("kernel_id"))
       return {};
-    const model::Session* seen = run_.timeline();
-    if (!seen || seen->kernels.empty()) {
+    const model::Session* timeline = run_.timeline();
+    if (!timeline || timeline->kernels.empty()) {
       if (run_.asked.nsys || run_.asked.native)
         run_.note("ncu: no earlier stage saw kernels, so none are chosen by time");
       return {};
@@ -299,7 +321,7 @@ class Ncu : public Stage {
     analyze::Options within = run_.args.analysis;
     within.ranges =
         run_.config.flag("pipeline.ncu.gating_nvtx", true) ? run_.ranges : model::RangeSelection{};
-    auto chosen = analyze::top_kernels(*seen, within, static_cast<std::size_t>(*top));
+    auto chosen = analyze::top_kernels(*timeline, within, static_cast<std::size_t>(*top));
     if (!chosen) {
       run_.note("ncu: no kernels were chosen by time: " + chosen.error().what);
       return {};
@@ -361,15 +383,8 @@ class Ncu : public Stage {
       return refused(step, plan.error());
     for (const std::string& text : plan->notes)
       run_.note("ncu: " + text);
-    const bool runs_alone = !run_.asked.native && !run_.asked.nsys;
-    if (runs_alone && !run_.last)
-      if (auto written = run_.record->about_to_run(*plan); !written)
-        base::warn(written.error().what);
     const fs::path base = collect::ncu::report_base(request, options);
-    std::error_code ignored;
-    for (const char* extension : {".ncu-rep", ".ncu-repz"})
-      fs::remove(base.string() + extension, ignored);  // an old report proves nothing
-    auto ran = run_.runner->run(*plan, report, base.string() + ".log");
+    auto ran = launch(*plan, report, base);
     if (!ran) {
       Outcome failed;
       failed.message = "ncu: " + ran.error().what;
@@ -377,10 +392,6 @@ class Ncu : public Stage {
       failed.fatal = true;
       return failed;
     }
-    run_.last = ran->ended;
-    if (runs_alone)
-      if (auto written = run_.record->ended(ran->ended); !written)
-        base::warn(written.error().what);
     collect::Observed seen = observed(*ran, run_.runner->interrupted());
     const fs::path file = report_file(base);
     std::optional<base::Result<model::Session>> read;
@@ -408,6 +419,27 @@ class Ncu : public Stage {
     }
     return outcome;
   }
+  /// Runs ncu, which writes a report of that base name. Where no other stage has run the program,
+  /// this run is the one that the record of the run is of.
+  base::Result<ToolRun> launch(const collect::Plan& plan,
+                               const std::string& label,
+                               const fs::path& base) {
+    const bool is_only_stage = !run_.asked.native && !run_.asked.nsys;
+    if (is_only_stage && !run_.last)
+      if (auto written = run_.record->about_to_run(plan); !written)
+        base::warn(written.error().what);
+    std::error_code ignored;
+    for (const char* extension : {".ncu-rep", ".ncu-repz"})
+      fs::remove(base.string() + extension, ignored);  // an old report proves nothing
+    auto ran = run_.runner->run(plan, label, base.string() + ".log");
+    if (!ran)
+      return ran;
+    run_.last = ran->ended;
+    if (is_only_stage)
+      if (auto written = run_.record->ended(ran->ended); !written)
+        base::warn(written.error().what);
+    return ran;
+  }
   Outcome attempts(Step step,
                    const std::string& report,
                    const std::vector<std::string>& kernels,
@@ -423,32 +455,35 @@ class Ncu : public Stage {
   }
   /// ncu counts a push/pop range for the thread that opened it. Kernels of another thread
   /// (PyTorch's backward pass) are in no range to it: where most of them are so, the scope is the
-  /// process; where some are, a note tells.
-  void other_threads(const collect::Evidence& evidence) {
-    const std::uint64_t others = evidence.other_thread_kernels, all = evidence.kernels.value_or(0);
-    if (others == 0 || run_.config.get("pipeline.ncu.ncu_cli.push_pop_scope"))
+  /// process; where some are, there is a note.
+  void choose_scope(const collect::Evidence& evidence) {
+    const std::uint64_t of_other_threads = evidence.other_thread_kernels;
+    const std::uint64_t kernels = evidence.kernels.value_or(0);
+    if (of_other_threads == 0 || run_.config.get("pipeline.ncu.ncu_cli.push_pop_scope"))
       return;
-    const std::string seen = std::to_string(others) + " of " + base::counted(all, "kernel") +
-                             " in the ranges launched by threads that did not open them";
+    const std::string finding = std::to_string(of_other_threads) + " of " +
+                                base::counted(kernels, "kernel") +
+                                " in the ranges launched by threads that did not open them";
     if (!can_->has("--nvtx-push-pop-scope"))
-      run_.note("ncu: " + seen + "; ncu " + collect::to_string(can_->version) +
+      run_.note("ncu: " + finding + "; ncu " + collect::to_string(can_->version) +
                 " cannot see those (2025.1 and newer can, with push_pop_scope=process)");
-    else if (2 * others <= all)
-      run_.note("ncu: " + seen + "; ncu sees those only with push_pop_scope=process");
+    else if (2 * of_other_threads <= kernels)
+      run_.note("ncu: " + finding + "; ncu sees those only with push_pop_scope=process");
     else {
-      run_.note("ncu: " + seen + ", so push_pop_scope=process is passed");
+      run_.note("ncu: " + finding + ", so push_pop_scope=process is passed");
       process_scope_ = true;
     }
   }
   /// The native stage ran with its counters; what it has is in its own session. True when every
   /// range has some: then nothing is left to ncu. Ranges that have them are not measured again.
   base::Result<bool> native_rung(const std::string& reason) {
-    const auto missing = run_.by_native.session
-                             ? analyze::unmeasured(*run_.by_native.session, run_.ranges)
-                             : run_.ranges.include;
+    std::vector<model::RangeTerm> missing = run_.ranges.include;
+    std::size_t results = 0;
+    if (run_.by_native.session) {
+      missing = analyze::unmeasured(*run_.by_native.session, run_.ranges);
+      results = run_.by_native.session->measurements.size();
+    }
     const bool some = missing.size() < run_.ranges.include.size();
-    const std::size_t results =
-        run_.by_native.session ? run_.by_native.session->measurements.size() : 0;
     runs::Stage stage{.stage = "ncu",
                       .tool = base::tool_version(),
                       .step = std::string(collect::step_name(Step::kNative)),
@@ -459,13 +494,7 @@ class Ncu : public Stage {
     if (!missing.empty()) {
       stage.message += "; none of " + base::join(model::written_of(missing), ", ");
       stage.why = "native.incomplete";
-      if (run_.by_native.session)
-        for (const model::Loss& loss : run_.by_native.session->losses)
-          if (loss.kind.area() == model::LossArea::kCounters &&
-              loss.severity != model::Severity::kInfo) {
-            stage.evidence = loss.detail;
-            break;
-          }
+      stage.evidence = reason_of_missing_counters();
     }
     run_.note("replay mode native: " + (missing.empty() ? reason : stage.message));
     if (some) {
@@ -474,6 +503,15 @@ class Ncu : public Stage {
     }
     run_.runner->record(std::move(stage));
     return missing.empty();
+  }
+  /// Of the native stage; "" for none.
+  [[nodiscard]] std::string reason_of_missing_counters() const {
+    if (!run_.by_native.session)
+      return {};
+    for (const model::Loss& loss : run_.by_native.session->losses)
+      if (loss.kind.area() == model::LossArea::kCounters && loss.severity != model::Severity::kInfo)
+        return loss.detail;
+    return {};
   }
   /// ncu's own files of a report that are wanted.
   [[nodiscard]] std::vector<collect::ncu::PageFile> wanted_pages() const {
@@ -496,7 +534,7 @@ class Ncu : public Stage {
     std::puts("fi");
     return code;
   }
-  /// Has ncu write its pages beside the report. One that fails is a warning: the report itself was
+  /// Has ncu write its pages next to the report. One that fails is a warning: the report itself was
   /// read.
   void export_pages(const fs::path& report) {
     for (const collect::ncu::PageFile& page : wanted_pages()) {
@@ -520,9 +558,10 @@ class Ncu : public Stage {
       output += *complaint;
     fs::remove(file, error);  // what ncu complains of is no page
     output = base::printable(base::trim(output).substr(0, 300));
-    return base::fail(base::Code::kBadData,
-                      "ncu --import left none (" + base::describe(ran.ended) + ")" +
-                          (output.empty() ? "" : ": " + output));
+    std::string problem = "ncu --import left none (" + base::describe(ran.ended) + ")";
+    if (!output.empty())
+      problem += ": " + output;
+    return base::fail(base::Code::kBadData, std::move(problem));
   }
 
   std::string mode_;
@@ -556,13 +595,14 @@ collect::Wish wish_of(const Run& run) {
   wish.every = base_request(run.config, run.folder).every;
   wish.ranges = !run.args.analysis.ranges.include.empty();
   const auto options = ncu_options(run.config);
-  const auto given = [&](const char* key) { return options.values.count(key) > 0; };
-  // A preset's own kernel_name narrows kernel replay, and keeps nobody from measuring ranges.
+  const auto has_option = [&](const char* key) { return options.values.count(key) > 0; };
+  // A preset's own kernel_name narrows kernel replay, and does not keep ranges from being measured.
   const bool named = run.config.set_by_user("kernels.include") ||
                      run.config.set_by_user("pipeline.ncu.ncu_cli.kernel_name");
-  wish.kernel_filter = (named && !run.args.analysis.kernels.include.empty()) || given("kernel_id");
+  wish.kernel_filter =
+      (named && !run.args.analysis.kernels.include.empty()) || has_option("kernel_id");
   wish.metrics = !metrics_of(run.config).empty();
-  wish.sections = given("sections") || given("set") || !wish.metrics;
+  wish.sections = has_option("sections") || has_option("set") || !wish.metrics;
   wish.native_counters = run.counters.has_value();
   wish.no_native_counters = run.no_counters;
   return wish;

@@ -26,9 +26,11 @@ namespace {
 /// The range of nsys's --nvtx-capture, whose domain follows it, as a term.
 base::Result<std::vector<model::RangeTerm>> capture_terms(const std::string& written) {
   const auto capture = TRY(collect::nsys::capture_of(written));
-  const auto at = capture.find('@');
-  return model::parse_terms(
-      at == std::string::npos ? capture : capture.substr(at + 1) + "@" + capture.substr(0, at));
+  const auto at_sign = capture.find('@');
+  if (at_sign == std::string::npos)
+    return model::parse_terms(capture);
+  const std::string domain = capture.substr(at_sign + 1), range = capture.substr(0, at_sign);
+  return model::parse_terms(domain + "@" + range);
 }
 
 class Nsys : public Stage {
@@ -162,8 +164,9 @@ class Nsys : public Stage {
     collect::Request request = plain;
     request.ranges = run_.ranges;
     const auto named = run_.config.text("pipeline.nsys.nvtx_capture");
-    const auto gate = named ? capture_terms(*named)
-                            : base::Result<std::vector<model::RangeTerm>>(run_.ranges.include);
+    base::Result<std::vector<model::RangeTerm>> gate = run_.ranges.include;
+    if (named)
+      gate = capture_terms(*named);
     if (run_.by_native.session && gate && gate->size() == 1)
       options.registered = analyze::is_registered(*run_.by_native.session, gate->front());
     return collect::nsys::plan(*can_, options, request);
@@ -200,9 +203,11 @@ class Nsys : public Stage {
     std::error_code ignored;
     if (!fs::exists(sqlite, ignored)) {
       const std::string output(base::trim(ran.text));
+      std::string problem = "nsys export left no SQLite file (" + base::describe(ran.ended) + ")";
+      if (!output.empty())
+        problem += ": " + base::printable(output.substr(0, 300));
       return base::fail(base::Code::kBadData,
-                        "nsys export left no SQLite file (" + base::describe(ran.ended) + ")" +
-                            (output.empty() ? "" : ": " + base::printable(output.substr(0, 300))),
+                        std::move(problem),
                         report.string(),
                         "See nsys/export.stderr in the run directory.");
     }
@@ -234,20 +239,21 @@ class Nsys : public Stage {
     everything.ranges = {};
     everything.kernels = {};
     if (const auto report = analyze::analyze(*run_.by_nsys.session, everything)) {
-      double all = 0;
+      double sum_ns = 0;
       for (const model::KernelRow& kernel : report->kernels)
-        all += std::isfinite(kernel.total_ns) ? kernel.total_ns : 0;
+        sum_ns += std::isfinite(kernel.total_ns) ? kernel.total_ns : 0;
       for (const model::KernelRow& kernel : report->kernels)
-        if (const auto& each = kernel.duration_ns; std::isfinite(kernel.total_ns) && all > 0)
+        if (const auto& duration_ns = kernel.duration_ns;
+            std::isfinite(kernel.total_ns) && sum_ns > 0)
           csv += fmt::format("{:.1f},{:.0f},{},{:.1f},{:.1f},{:.0f},{:.0f},{:.1f},{}\n",
-                             100 * kernel.total_ns / all,
+                             100 * kernel.total_ns / sum_ns,
                              kernel.total_ns,
                              kernel.calls,
-                             each.mean,
-                             each.median,
-                             each.min,
-                             each.max,
-                             each.stddev,
+                             duration_ns.mean,
+                             duration_ns.median,
+                             duration_ns.min,
+                             duration_ns.max,
+                             duration_ns.stddev,
                              report::csv_field(kernel.name));
     }
     return base::write_file(run_.folder / "nsys" / "kernels.csv", csv);

@@ -43,9 +43,9 @@ class Repeated : public Stage {
       if (!goes_on)
         break;
     }
-    run_.last = run_.alone = all_;
-    if (all_)
-      (void)run_.record->ended(*all_);  // finish() reports a failure
+    run_.last = run_.alone = series_;
+    if (series_)
+      (void)run_.record->ended(*series_);  // finish() reports a failure
     if (run_.repeated) {
       warn_of_failure();
       return {};
@@ -107,14 +107,14 @@ class Repeated : public Stage {
     return false;
   }
 
-  /// Extends `all_` from the start of the first repetition to the end of this one.
+  /// Extends `series_` from the start of the first repetition to the end of this one.
   void add_time(const std::optional<base::Ended>& ended) {
     if (!ended)
       return;
-    const std::int64_t start = all_ ? all_->start_unix_ns : ended->start_unix_ns;
-    all_ = ended;
-    all_->wall_ns += all_->start_unix_ns - start;
-    all_->start_unix_ns = start;
+    const std::int64_t start = series_ ? series_->start_unix_ns : ended->start_unix_ns;
+    series_ = ended;
+    series_->wall_ns += series_->start_unix_ns - start;
+    series_->start_unix_ns = start;
   }
 
   void warn_of_failure() {
@@ -143,15 +143,15 @@ class Repeated : public Stage {
                          .step = fmt::format("{} repetitions", folders_.size()),
                          .outcome = "ok",
                          .message = message,
-                         .wall_ns = all_ ? all_->wall_ns : 0,
+                         .wall_ns = series_ ? series_->wall_ns : 0,
                          .results = model::count_ranges(session) + session.kernels.size(),
                          .report = (median / "native").lexically_relative(run_.folder).string()});
     return {};
   }
 
-  std::vector<fs::path> folders_;   ///< of the repetitions so far
-  std::optional<base::Ended> all_;  ///< all of them as one run
-  bool has_captured_ = false;       ///< one of them has
+  std::vector<fs::path> folders_;      ///< of the repetitions so far
+  std::optional<base::Ended> series_;  ///< all of them as one run
+  bool has_captured_ = false;          ///< one of them has
 };
 
 }  // namespace

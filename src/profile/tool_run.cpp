@@ -66,10 +66,10 @@ base::Result<ToolRun> StageRunner::run(const collect::Plan& plan,
   // says nothing there, so that the program has the very descriptors that we have; a tool talks on
   // its program's, and is judged by that.
   const bool first = !quiet && !std::exchange(ran_, true);
-  const bool alone = plan.collector == "native";
-  options.null_stdin = !first && !alone;
+  const bool is_program_alone = plan.collector == "native";
+  options.null_stdin = !first && !is_program_alone;
   std::filesystem::path folder = run_ / plan.collector;
-  if (!alone) {
+  if (!is_program_alone) {
     std::filesystem::create_directories(base::in_place(folder), error);
     if (error)
       return base::fail(
@@ -106,8 +106,9 @@ base::Result<ToolRun> StageRunner::run(const collect::Plan& plan,
   }
   ToolRun result;
   result.ended = std::move(*ended);
-  result.text = (log.empty() ? std::string{} : tail(log) + "\n") + tail(options.out.file) + "\n" +
-                tail(options.err.file);
+  if (!log.empty())
+    result.text = tail(log) + "\n";
+  result.text += tail(options.out.file) + "\n" + tail(options.err.file);
   return result;
 }
 

@@ -24,7 +24,7 @@ struct WindowChoice {
     double quantile = 0, factor = 1, limit_ns = 0;
   };
   std::optional<std::chrono::nanoseconds>
-      keep_last;  ///< so much of the end is kept, in windows that follow each other
+      keep_last;  ///< how much of the end is kept, in windows that follow each other
   std::optional<When> when;
   std::optional<Counted> counted;                 ///< from occurrence `first` of a range to `last`
   bool stopped = false;                           ///< begins dormant

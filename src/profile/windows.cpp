@@ -56,16 +56,17 @@ std::string reason() {
 
 /// Mode 0600 from its first moment on: Linux gives a socket's file the mode of the socket.
 base::Result<int> listen_in(const fs::path& folder) {
-  const int at = ::open(base::in_place(folder).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const int folder_fd = ::open(base::in_place(folder).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const sockaddr_un address = base::address_in(at, control::kSocket);
-  const bool good = at >= 0 && fd >= 0 && ::fchmod(fd, 0600) == 0 &&
-                    ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-                    ::listen(fd, base::Server::kMostClients) == 0;
+  const sockaddr_un address = base::address_in(folder_fd, control::kSocket);
+  const bool is_listening =
+      folder_fd >= 0 && fd >= 0 && ::fchmod(fd, 0600) == 0 &&
+      ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+      ::listen(fd, base::Server::kMostClients) == 0;
   const std::string why = reason();
-  if (at >= 0)
-    ::close(at);
-  if (good)
+  if (folder_fd >= 0)
+    ::close(folder_fd);
+  if (is_listening)
     return fd;
   if (fd >= 0)
     ::close(fd);
@@ -179,7 +180,7 @@ struct Windows::State {
   base::Server server;
   std::atomic<pid_t> program{0};
   std::atomic<bool> over{false};
-  std::atomic<std::uint32_t> windows{0};  ///< so many were opened
+  std::atomic<std::uint32_t> windows{0};  ///< that were opened
   std::thread thread;
 
   // of the thread
@@ -201,6 +202,9 @@ struct Windows::State {
       naming;  ///< processes that name what was sampled in a window
 
   ~State();
+  [[nodiscard]] base::Result<void> make_page(bool opens_with_program);
+  [[nodiscard]] base::Result<void> start_thread();
+  void wake_up() const;
   [[nodiscard]] base::Result<void> open_with_program();
   void run();
   void wait_for_program();
@@ -239,7 +243,7 @@ Windows::State::~State() {
       ::close(fd);
 }
 
-/// Written, not stored through a map: whoever cuts the file must not end us.
+/// Written, not stored through a map: a process that cuts the file must not end us.
 bool Windows::State::publish() const {
   constexpr std::size_t kOurs = offsetof(control::Page, counts);  // what follows the program writes
   return ::pwrite(page_file, &page, kOurs, 0) == static_cast<ssize_t>(kOurs);
@@ -400,8 +404,8 @@ std::string Windows::State::answer(std::string_view request) {
   return "error unknown request\n";
 }
 
-/// The open window closes and the next one opens, without a gap; what nobody wants to keep any more
-/// goes.
+/// The open window closes and the next one opens, without a gap; windows older than what
+/// is to be kept are removed.
 void Windows::State::rotate() {
   const std::uint32_t window = windows + 1;
   std::error_code error;
@@ -473,11 +477,14 @@ void Windows::State::tell_unseen(std::uint32_t last) {
     return;
   const std::string& range = choice.when->range;
   const auto above = range.rfind('>');
-  base::warn("--when: no range '" + base::printable(range) + "' ended while the program ran" +
-             (above == std::string::npos
-                  ? std::string("; it is a name, not a pattern")
-                  : "; name the range alone: " +
-                        base::printable(base::trim(std::string_view(range).substr(above + 1)))));
+  std::string warning =
+      "--when: no range '" + base::printable(range) + "' ended while the program ran";
+  if (above == std::string::npos)
+    warning += "; it is a name, not a pattern";
+  else
+    warning += "; name the range alone: " +
+               base::printable(base::trim(std::string_view(range).substr(above + 1)));
+  base::warn(warning);
 }
 
 /// The windows of the last seconds become a run of their own.
@@ -553,19 +560,19 @@ void Windows::State::turn() {
     const std::optional<double> most_ns = limit_ns(*choice.when, seen_ns);
     seen_ns.add(*lengths_ns);
     if (most_ns && longest_ns > *most_ns) {
-      const std::string said = mark(fmt::format("when-{}", ++own_marks));
+      const std::string answer_of_mark = mark(fmt::format("when-{}", ++own_marks));
       base::info(fmt::format("--when: {} took {} (more than {}): {}",
                              base::printable(choice.when->range),
                              base::format_ns(longest_ns),
                              base::format_ns(*most_ns),
-                             base::trim(said)));
+                             base::trim(answer_of_mark)));
     }
   }
   const auto now = Clock::now();
   if (opens && now >= *opens) {
     opens.reset();
-    if (const std::string said = start(); !said.starts_with("ok"))
-      base::warn(said);
+    if (const std::string problem = start(); !problem.starts_with("ok"))
+      base::warn(problem);
   }
   if (closes && now >= *closes && choice.keep_last && open.start_ns != 0) {
     rotate();
@@ -591,8 +598,8 @@ void Windows::State::run() {
     while (!over) {
       std::vector<pollfd> list{{wake, POLLIN, 0}, {looking, POLLIN, 0}};  // -1: passed over
       server.wait_for(list);
-      auto until =
-          Clock::now() + std::chrono::seconds(list.size() > 3 || !naming.empty() ? 1 : 3600);
+      const bool is_busy = list.size() > 3 || !naming.empty();
+      auto until = Clock::now() + std::chrono::seconds(is_busy ? 1 : 3600);
       constexpr auto kLook = std::chrono::milliseconds(5);  // at what the program counts
       if (page.first != 0)
         until = std::min(until, Clock::now() + kLook);
@@ -620,49 +627,44 @@ void Windows::State::run() {
   tell_unseen(last);
 }
 
-base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures,
-                                                      const WindowChoice& choice,
-                                                      const SampleChoice& sampling) {
-  auto state = std::make_unique<State>();
-  state->captures = captures;
-  state->choice = choice;
-  state->sampling = sampling;
+/// Creates the page that the program reads, and the folder of a window that opens with it.
+base::Result<void> Windows::State::make_page(bool opens_with_program) {
   std::error_code error;
   fs::create_directories(base::in_place(captures), error);
-  const fs::path page = captures / control::kFile;
-  state->page_file =
-      ::open(base::in_place(page).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  std::memcpy(state->page.magic, control::kMagic, sizeof state->page.magic);
-  state->page.dormant = control::kDormant;
-  const bool opens_with_program = !choice.counted && !choice.stopped && !choice.after;
+  const fs::path path = captures / control::kFile;
+  page_file = ::open(base::in_place(path).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  std::memcpy(page.magic, control::kMagic, sizeof page.magic);
+  page.dormant = control::kDormant;
   if (opens_with_program) {
-    state->page.dormant = 0;
-    state->page.window = state->page.since = 1;
-    fs::create_directories(base::in_place(state->folder_of(1)), error);
+    page.dormant = 0;
+    page.window = page.since = 1;
+    fs::create_directories(base::in_place(folder_of(1)), error);
   }
   if (choice.counted) {
-    state->page.first = choice.counted->first;
-    state->page.last = choice.counted->last;
-    choice.counted->range.copy(state->page.name, sizeof state->page.name - 1);
-    state->page.window = 1;
-    fs::create_directories(base::in_place(state->folder_of(1)), error);
-    if (state->page.first == 1 && !choice.counted->range.empty())
-      state->page.dormant = control::kWaking;
+    page.first = choice.counted->first;
+    page.last = choice.counted->last;
+    choice.counted->range.copy(page.name, sizeof page.name - 1);
+    page.window = 1;
+    fs::create_directories(base::in_place(folder_of(1)), error);
+    if (page.first == 1 && !choice.counted->range.empty())
+      page.dormant = control::kWaking;
   }
-  if (state->page_file < 0 ||
-      ::pwrite(state->page_file, &state->page, sizeof state->page, 0) != control::kBytes)
-    return base::fail(base::Code::kIo, "cannot be written: " + reason(), page.string());
-  state->wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (state->wake < 0)
-    return base::fail(base::Code::kIo, "no descriptor is left: " + reason());
-  auto listening = TRY(listen_in(captures));
-  constexpr std::size_t kMostRequest = 256;
-  state->server.take(listening, "\n", kMostRequest);
-  sigset_t all, before;  // signals are for the thread that runs the program
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  if (page_file < 0 || ::pwrite(page_file, &page, sizeof page, 0) != control::kBytes)
+    return base::fail(base::Code::kIo, "cannot be written: " + reason(), path.string());
+  if (error)
+    return base::fail(
+        base::Code::kIo, "cannot make the folder: " + error.message(), folder_of(1).string());
+  return {};
+}
+
+/// Signals are for the thread that runs the program.
+base::Result<void> Windows::State::start_thread() {
+  std::error_code error;
+  sigset_t every_signal, before;
+  sigfillset(&every_signal);
+  ::pthread_sigmask(SIG_SETMASK, &every_signal, &before);
   try {
-    state->thread = std::thread([own = state.get()] { own->run(); });
+    thread = std::thread([this] { run(); });
   } catch (const std::system_error& none) {
     error = none.code();
   }
@@ -672,6 +674,30 @@ base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures,
                       "no thread can be started: " + error.message(),
                       {},
                       "Raise ulimit -u");
+  return {};
+}
+
+void Windows::State::wake_up() const {
+  const std::uint64_t times = 1;
+  (void)!::write(wake, &times, sizeof times);
+}
+
+base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures,
+                                                      const WindowChoice& choice,
+                                                      const SampleChoice& sampling) {
+  auto state = std::make_unique<State>();
+  state->captures = captures;
+  state->choice = choice;
+  state->sampling = sampling;
+  const bool opens_with_program = !choice.counted && !choice.stopped && !choice.after;
+  TRY(state->make_page(opens_with_program));
+  state->wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (state->wake < 0)
+    return base::fail(base::Code::kIo, "no descriptor is left: " + reason());
+  auto listening = TRY(listen_in(captures));
+  constexpr std::size_t kMostRequest = 256;
+  state->server.take(listening, "\n", kMostRequest);
+  TRY(state->start_thread());
   std::unique_ptr<Windows> windows(new Windows(std::move(state)));
   if (opens_with_program)
     TRY(windows->state_->open_with_program());
@@ -686,16 +712,14 @@ Windows::~Windows() {
 
 void Windows::started(pid_t program) {
   state_->program = program;
-  const std::uint64_t one = 1;
-  (void)!::write(state_->wake, &one, sizeof one);
+  state_->wake_up();
 }
 
 void Windows::ended() {
   if (!state_->thread.joinable())
     return;
   state_->over = true;
-  const std::uint64_t one = 1;
-  (void)!::write(state_->wake, &one, sizeof one);
+  state_->wake_up();
   state_->thread.join();
   for (const fs::path& mark : state_->marks)
     seal_mark(mark);

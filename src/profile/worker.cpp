@@ -29,7 +29,7 @@ void free_reserve() {
 
 void on_no_memory() {
   const bool left = g_reserve.front() != nullptr &&
-                    ::syscall(SYS_gettid) == ::getpid();  // not for what runs beside the program
+                    ::syscall(SYS_gettid) == ::getpid();  // not in threads that run meanwhile
   if (!left)
     throw std::bad_alloc();
   free_reserve();
@@ -102,13 +102,14 @@ base::Result<void> Worker::go_on_in_child() {
   const int signal = ended->signal.value_or(0);
   if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
     stopped_ = *ended;
-  failed_ = base::fail(base::Code::kInternal,
-                       "the capture was not read to its end: the reader ended by " +
-                           base::describe(*ended) +
-                           (signal == SIGKILL ? ", probably for lack of memory" : ""),
-                       {},
-                       stopped_ ? "Read it later: rangescope report"
-                                : "Read it with more memory: rangescope report");
+  std::string problem =
+      "the capture was not read to its end: the reader ended by " + base::describe(*ended);
+  if (signal == SIGKILL)
+    problem += ", probably for lack of memory";
+  std::string hint = "Read it with more memory: rangescope report";
+  if (stopped_)
+    hint = "Read it later: rangescope report";
+  failed_ = base::fail(base::Code::kInternal, std::move(problem), {}, std::move(hint));
   return failed_;
 }
 
