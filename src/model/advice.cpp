@@ -21,8 +21,8 @@ std::string advice_for(const Verdict& verdict) {
     if (verdict.kind != kind &&
         !(verdict.kind == "dominant_kernel" && verdict.evidence.contains(std::string(kind))))
       continue;
-    const std::size_t at = in_lower_case.find(word);
-    if (at == std::string::npos || (!advice.empty() && (word.empty() || at >= first)))
+    const std::size_t place = in_lower_case.find(word);
+    if (place == std::string::npos || (!advice.empty() && (word.empty() || place >= first)))
       continue;
     if (!evidence.empty()) {
       const auto found = verdict.evidence.find(std::string(evidence));
@@ -34,7 +34,7 @@ std::string advice_for(const Verdict& verdict) {
     advice = text;
     if (word.empty())
       break;
-    first = at;
+    first = place;
   }
   return advice;
 }

@@ -23,15 +23,15 @@ std::uint32_t module_domain(Session& session, bool make) {
   return static_cast<std::uint32_t>(session.domains.size() - 1);
 }
 
-std::string BackwardShares::text(std::string_view one) const {
-  if (all == 0)
+std::string BackwardShares::text(std::string_view noun) const {
+  if (total == 0)
     return {};
   const auto share = [this](std::size_t count) {
-    return base::format_share(static_cast<double>(count) / static_cast<double>(all));
+    return base::format_share(static_cast<double>(count) / static_cast<double>(total));
   };
-  return "backward pass by module: " + share(by_number) + " of " + base::counted(all, one) +
+  return "backward pass by module: " + share(by_number) + " of " + base::counted(total, noun) +
          " by sequence number, " + share(by_place) + " by the function before them, " +
-         share(all - by_number - by_place) + " unknown";
+         share(total - by_number - by_place) + " unknown";
 }
 
 }  // namespace rangescope::model

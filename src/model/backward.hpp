@@ -27,9 +27,9 @@ std::uint32_t module_domain(Session& session, bool make);
 struct BackwardShares {
   std::size_t by_number = 0;  ///< by the sequence number of the operator that made the function
   std::size_t by_place = 0;   ///< it has none: by the function before it
-  std::size_t all = 0;
-  /// `one`: "function". "" of none.
-  [[nodiscard]] std::string text(std::string_view one) const;
+  std::size_t total = 0;
+  /// `noun`: "function". "" of none.
+  [[nodiscard]] std::string text(std::string_view noun) const;
 };
 
 }  // namespace rangescope::model

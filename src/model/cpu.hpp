@@ -15,7 +15,7 @@ namespace rangescope::model {
 
 enum class FrameKind : std::uint8_t { kNative, kPython, kCut };
 
-/// Name of the kPython frame that stands for functions that were not read; its file is empty.
+/// Name of the kPython frame in place of functions that were not read; its file is empty.
 inline constexpr std::string_view kNotRead = "(not read)";
 
 /// A function in a call chain. An inlined one is a frame of its own.
@@ -43,7 +43,7 @@ struct CpuThread {
   std::uint32_t recorded_with = kNone;
 };
 
-/// The thread ran: it stands for `interval_ns` of CPU time.
+/// The thread ran: it counts for `interval_ns` of CPU time.
 struct CpuSample {
   std::int64_t at_ns = 0;
   std::uint32_t thread = 0;     ///< index into CpuProfile::threads
@@ -65,7 +65,7 @@ struct CpuWait {
   std::uint32_t thread = 0;
   std::uint32_t stack = kNone;  ///< what it waited in, of longer waits
   WaitKind kind = WaitKind::kOther;
-  float weight = 1;  ///< waits that it stands for: more than one where switches were recorded for a
+  float weight = 1;  ///< waits that it counts for: more than one where switches were recorded for a
                      ///< part of the time
   std::uint32_t holder = kNone;  ///< the thread that had the lock, or the GIL, where that is known
 };
@@ -82,8 +82,8 @@ struct CpuLine {
 struct CpuCounter {
   StringId name = 0;  ///< "cycles", as perf calls it
   double period = 1;  ///< events of a record
-  double weight =
-      1;  ///< what a record stands for: all that was counted in the run by the records there are
+  double weight = 1;  ///< events that a record counts for: all that were counted in the run by the
+                      ///< number of records
   double running =
       1;  ///< share of the time that it was counted in; less where events took turns. 0: unknown
 };

@@ -8,7 +8,7 @@ namespace {
 using Value = std::optional<double>;
 constexpr std::string_view kUnits[] = {"ns", "count", "byte", "ratio"};
 
-/// NaN and negative counts stand for what an input without a timeline cannot say.
+/// NaN and negative counts: an input without a timeline does not have the value.
 Value known(double value) {
   return value != value ? Value{} : Value(value);
 }
@@ -41,9 +41,10 @@ Value busy_share(const Region& region) {
   if (!region.gpu)
     return {};
   const double busy = region.gpu->busy_ns, wall = region.wall.inclusive_ns;
-  if (region.gpu->partial)
-    return region.steady && region.gpu->recorded_occurrences > 0 ? region.steady->busy_share
-                                                                 : Value{};
+  if (region.gpu->partial) {
+    const bool has_recorded = region.steady && region.gpu->recorded_occurrences > 0;
+    return has_recorded ? region.steady->busy_share : Value{};
+  }
   return busy >= 0 && wall > 0 ? Value(busy / wall) : Value{};
 }
 

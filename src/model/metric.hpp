@@ -15,7 +15,7 @@ namespace rangescope::model {
 /// A metric by name. Units are base units ("byte", "ns", "byte/s", "ratio": percent is 0..1).
 struct MetricDef {
   std::string name;    ///< "dram__bytes.sum"
-  std::string unit;    ///< "" where it has none or nobody knows
+  std::string unit;    ///< "" where it has none or it is unknown
   std::string source;  ///< "cupti", "ncu", "derived: <formula>"
 };
 

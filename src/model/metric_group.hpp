@@ -10,7 +10,7 @@
 
 namespace rangescope::model {
 
-/// An alias in the group's formulas, and the CUPTI metrics that can stand for it: the first that
+/// An alias in the group's formulas, and the CUPTI metrics that it may be: the first that
 /// the chip has.
 struct GroupCounter {
   std::string alias;

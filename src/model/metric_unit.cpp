@@ -24,10 +24,11 @@ std::optional<std::string> exact_unit(std::string_view version, std::string_view
 }
 
 bool has_word(std::string_view words, std::string_view word) {
-  for (std::size_t at = words.find(word); at != std::string_view::npos;
-       at = words.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || words[at - 1] == '_') && (end == words.size() || words[end] == '_'))
+  for (std::size_t begin = words.find(word); begin != std::string_view::npos;
+       begin = words.find(word, begin + 1)) {
+    const std::size_t end = begin + word.size();
+    const bool begins_word = begin == 0 || words[begin - 1] == '_';
+    if (begins_word && (end == words.size() || words[end] == '_'))
       return true;
   }
   return false;
@@ -41,8 +42,7 @@ struct Name {
 };
 
 Name split(std::string_view name) {
-  // "FBPA.TriageA.dramc__read_throughput.avg...": counter groups of PM sampling stand in front of
-  // the name
+  // "FBPA.TriageA.dramc__read_throughput.avg...": counter groups of PM sampling precede the name
   for (std::size_t dot = name.find('.'); dot != std::string_view::npos && dot < name.find("__");
        dot = name.find('.')) {
     name.remove_prefix(dot + 1);
@@ -206,6 +206,66 @@ std::string unit_2025(std::string_view name, std::string unit) {
   return unit;
 }
 
+/// Of a unit of time in nanoseconds; 0 for others.
+double time_factor_ns(std::string_view unit) {
+  constexpr auto kTimes = std::to_array<std::pair<std::string_view, double>>({{"ns", 1},
+                                                                              {"nsecond", 1},
+                                                                              {"us", 1e3},
+                                                                              {"usecond", 1e3},
+                                                                              {"ms", 1e6},
+                                                                              {"msecond", 1e6},
+                                                                              {"s", 1e9},
+                                                                              {"second", 1e9},
+                                                                              {"minute", 60e9},
+                                                                              {"hour", 3600e9}});
+  for (const auto& [name, factor] : kTimes)
+    if (unit == name)
+      return factor;
+  return 0;
+}
+
+/// "Kbyte", "Ginst", and without a prefix "byte", "b", "bit", "hz".
+std::optional<ScaledUnit> prefixed_unit(std::string_view text) {
+  struct Prefix {
+    std::string_view name;
+    double factor;
+  };
+  // longest first where one begins another; "K" is 1000 in Nsight Compute, as it says of bytes
+  // itself
+  constexpr auto kPrefixes = std::to_array<Prefix>(
+      {{"K", 1e3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}});
+  constexpr auto kWords = std::to_array<Rule>(
+      {{"byte", "byte"}, {"b", "byte"}, {"bit", "bit"}, {"hz", "Hz"}, {"Hz", "Hz"}});
+  for (const auto& [word, unit] : kWords) {
+    if (text == word)
+      return ScaledUnit{std::string(unit), 1};
+  }
+  for (const Prefix& prefix : kPrefixes) {
+    if (!text.starts_with(prefix.name))
+      continue;
+    const std::string_view rest = text.substr(prefix.name.size());
+    for (const auto& [word, unit] : kWords) {
+      if (rest == word)
+        return ScaledUnit{std::string(unit), prefix.factor};
+    }
+    for (const std::string_view word :
+         {"inst"sv, "sector"sv, "request"sv, "cycle"sv, "warp"sv, "thread"sv, "block"sv}) {
+      if (rest == word)
+        return ScaledUnit{std::string(word), prefix.factor};
+    }
+  }
+  return std::nullopt;
+}
+
+ScaledUnit quotient(const ScaledUnit& above, ScaledUnit below) {
+  if (below.unit == "ns")
+    below = {"s", below.factor / 1e9};
+  const double factor = above.factor / below.factor;
+  if (above.unit == "cycle" && below.unit == "s")
+    return {"Hz", factor};
+  return {(above.unit.empty() ? "1" : above.unit) + "/" + below.unit, factor};
+}
+
 }  // namespace
 
 bool is_percent(std::string_view ncu_unit) {
@@ -226,26 +286,6 @@ std::string metric_unit(std::string_view name, UnitSpelling spelling) {
 }
 
 ScaledUnit parse_ncu_unit(std::string_view text) {
-  struct Prefix {
-    std::string_view name;
-    double factor;
-  };
-  // longest first where one begins another; "K" is 1000 in Nsight Compute, as it says of bytes
-  // itself
-  constexpr auto kPrefixes = std::to_array<Prefix>(
-      {{"K", 1e3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}});
-  constexpr auto kTimes = std::to_array<std::pair<std::string_view, double>>({{"ns", 1},
-                                                                              {"nsecond", 1},
-                                                                              {"us", 1e3},
-                                                                              {"usecond", 1e3},
-                                                                              {"ms", 1e6},
-                                                                              {"msecond", 1e6},
-                                                                              {"s", 1e9},
-                                                                              {"second", 1e9},
-                                                                              {"minute", 60e9},
-                                                                              {"hour", 3600e9}});
-  constexpr auto kWords = std::to_array<Rule>(
-      {{"byte", "byte"}, {"b", "byte"}, {"bit", "bit"}, {"hz", "Hz"}, {"Hz", "Hz"}});
   if (text == "thread|inst")
     return {"inst", 1};
   if (text == "%" || text == "%|sector")
@@ -256,38 +296,12 @@ ScaledUnit parse_ncu_unit(std::string_view text) {
     // as 2.614 %/Kbyte.
     return {below.unit.empty() ? "ratio" : "ratio/" + below.unit, 0.01 * below.factor};
   }
-  for (const auto& [name, factor] : kTimes) {
-    if (text == name)
-      return {"ns", factor};
-  }
-  if (const std::size_t slash = text.find('/'); slash != std::string_view::npos) {
-    const ScaledUnit above = parse_ncu_unit(text.substr(0, slash));
-    ScaledUnit below = parse_ncu_unit(text.substr(slash + 1));
-    if (below.unit == "ns")
-      below = {"s", below.factor / 1e9};
-    const double factor = above.factor / below.factor;
-    if (above.unit == "cycle" && below.unit == "s")
-      return {"Hz", factor};
-    return {(above.unit.empty() ? "1" : above.unit) + "/" + below.unit, factor};
-  }
-  for (const auto& [word, unit] : kWords) {
-    if (text == word)
-      return {std::string(unit), 1};
-  }
-  for (const Prefix& prefix : kPrefixes) {
-    if (!text.starts_with(prefix.name))
-      continue;
-    const std::string_view rest = text.substr(prefix.name.size());
-    for (const auto& [word, unit] : kWords) {
-      if (rest == word)
-        return {std::string(unit), prefix.factor};
-    }
-    for (const std::string_view word :
-         {"inst"sv, "sector"sv, "request"sv, "cycle"sv, "warp"sv, "thread"sv, "block"sv}) {
-      if (rest == word)
-        return {std::string(word), prefix.factor};
-    }
-  }
+  if (const double factor_ns = time_factor_ns(text); factor_ns > 0)
+    return {"ns", factor_ns};
+  if (const std::size_t slash = text.find('/'); slash != std::string_view::npos)
+    return quotient(parse_ncu_unit(text.substr(0, slash)), parse_ncu_unit(text.substr(slash + 1)));
+  if (auto prefixed = prefixed_unit(text))
+    return *std::move(prefixed);
   return {std::string(text), 1};
 }
 

@@ -5,8 +5,8 @@
 // max and submetrics per_second, per_cycle_*, peak_sustained, pct_of_peak_sustained_*; ratios end
 // in .ratio, .pct or .max_rate. The quantity is what the counter's words say (bytes, sectors,
 // cycles, inst, warps ...), the submetric divides it. A few names of launch__, profiler__ and
-// derived__ do not follow and stand in a table. Checked against the 2,685 names and units that ncu
-// 2024.1.1 prints (tests/golden/ncu/metric_units_2024.1.1_base.tsv): all equal.
+// derived__ do not follow and are listed in a table. Checked against the 2,685 names and units that
+// ncu 2024.1.1 prints (tests/golden/ncu/metric_units_2024.1.1_base.tsv): all equal.
 #pragma once
 
 #include <string>
@@ -22,7 +22,8 @@ enum class UnitSpelling : unsigned char {
   kNcu2025,  ///< "ns", "byte/s", "", "%"
 };
 
-/// The base unit of the metric `name`, "" where it has none or nobody knows. O(length of the name).
+/// The base unit of the metric `name`, "" where it has none or it is unknown. O(length of the
+/// name).
 [[nodiscard]] std::string metric_unit(std::string_view name,
                                       UnitSpelling spelling = UnitSpelling::kModel);
 

@@ -25,9 +25,9 @@ const Peaks* find_peaks(std::span<const Peaks> all, std::string_view device_name
   std::size_t longest = 0;
   for (const Peaks& candidate : all) {
     for (const std::string& match : candidate.match) {
-      const std::size_t at = device_name.find(match);
-      if (match.size() > longest && at != std::string_view::npos &&
-          !another(device_name.substr(at + match.size()))) {
+      const std::size_t place = device_name.find(match);
+      if (match.size() > longest && place != std::string_view::npos &&
+          !another(device_name.substr(place + match.size()))) {
         best = &candidate;
         longest = match.size();
       }

@@ -18,7 +18,7 @@ struct Peaks {
   std::string source;              ///< data sheet or "measured by rangescope calibrate, 2026-11-21"
   bool measured = false;           ///< on this user's machine, by calibrate; wins over a data sheet
   double memory_bytes_per_s = 0;
-  double l2_bytes_per_s = 0;                 ///< 0 where nobody says
+  double l2_bytes_per_s = 0;                 ///< 0: unknown
   double host_link_bytes_per_s = 0;          ///< to the CPU's memory, in one direction; 0: unknown
   std::map<std::string, double> flop_per_s;  ///< "fp64 fp32 tensor_bf16 ..." to FLOP/s, dense
 };

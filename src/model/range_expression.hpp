@@ -47,7 +47,7 @@ inline constexpr std::string_view kStartEndMark = " [start/end]";
 /// What makes an expression, or a kernel's name, a regular one.
 inline constexpr std::string_view kRegexPrefix = "regex:";
 
-/// The NVTX state around a kernel launch, or the one that a region stands for: a region of path [A,
+/// The NVTX state around a kernel launch, or the one of a region: a region of path [A,
 /// B] has the stack A, B. A domain of "" is the default domain.
 struct RangeState {
   struct Stack {

@@ -22,13 +22,14 @@ std::string_view unquoted(std::string_view text) {
 std::vector<std::string_view> list_of(std::string_view text) {
   std::vector<std::string_view> pieces;
   while (!text.empty()) {
-    const std::size_t at = text.starts_with(kRegexPrefix) ? text.find(";regex:") : text.find(';');
-    const std::string_view piece = unquoted(text.substr(0, at));
+    const bool is_regex = text.starts_with(kRegexPrefix);
+    const std::size_t end = is_regex ? text.find(";regex:") : text.find(';');
+    const std::string_view piece = unquoted(text.substr(0, end));
     if (!piece.empty())
       pieces.push_back(piece);
-    if (at == std::string_view::npos)
+    if (end == std::string_view::npos)
       break;
-    text = base::trim(text.substr(at + 1));
+    text = base::trim(text.substr(end + 1));
   }
   return pieces;
 }
@@ -48,8 +49,12 @@ NormalizedTerm term_of(std::string_view text, const RangeExpression::Parts& part
     return term;
   }
   const std::string& pattern = parts.elements[0].text;
-  term.push_pop = std::string(kRegexPrefix) + (parts.domain ? *parts.domain + "@" : "") +
-                  (pattern.starts_with('[') ? "/" : "") + pattern + "/";
+  std::string stack(kRegexPrefix);
+  if (parts.domain)
+    stack += *parts.domain + "@";
+  if (pattern.starts_with('['))  // no anchor
+    stack += "/";
+  term.push_pop = stack + pattern + "/";
   return term;
 }
 
@@ -69,26 +74,35 @@ base::Result<NormalizedTerm> checked(const NormalizedTerm& term) {
   return out;
 }
 
-/// The name, and no other; with `wildcards`, `*` stands for anything.
+/// The name, and no other; with `wildcards`, `*` matches anything.
 std::string whole_name(std::string_view name, bool wildcards) {
-  const std::string escaped = escape_regex(name);
-  return "^" + (wildcards ? base::replace_all(escaped, "\\*", ".*") : escaped) + "$";
+  std::string pattern = escape_regex(name);
+  if (wildcards)
+    pattern = base::replace_all(pattern, "\\*", ".*");
+  return "^" + pattern + "$";
 }
 
 /// What a regular expression for ranges of a domain begins with.
 std::string regex_of_domain(std::string_view domain, bool wildcards) {
-  return std::string(kRegexPrefix) + (domain.empty() ? "" : whole_name(domain, wildcards) + "@");
+  std::string text(kRegexPrefix);
+  if (!domain.empty())
+    text += whole_name(domain, wildcards) + "@";
+  return text;
+}
+
+/// Names from the outermost range on: "[a/b", or "a/" of one.
+std::string stack_of(const std::vector<std::string>& names) {
+  const std::string text = base::join(names, "/");
+  return names.size() > 1 ? "[" + text : text + "/";
 }
 
 /// The path from the outermost range as a regular expression, which can say any name and a name
-/// that stands twice.
+/// that occurs twice.
 std::string path_regex(std::string_view domain, std::span<const std::string> path, bool wildcards) {
-  std::string text = regex_of_domain(domain, wildcards);
-  if (path.size() > 1)
-    text += "[";
-  for (std::size_t i = 0; i < path.size(); ++i)
-    text += (i ? "/" : "") + whole_name(path[i], wildcards);
-  return text + (path.size() > 1 ? "" : "/");
+  std::vector<std::string> names;
+  for (const std::string& name : path)
+    names.push_back(whole_name(name, wildcards));
+  return regex_of_domain(domain, wildcards) + stack_of(names);
 }
 
 constexpr std::string_view kPathSeparator = " > ";
@@ -102,17 +116,17 @@ std::optional<NormalizedTerm> path_term(std::string_view piece) {
   NormalizedTerm term;
   term.written = std::string(piece);
   std::string_view domain;
-  if (const auto at = piece.substr(0, piece.find(kPathSeparator)).find('@');
-      at != std::string_view::npos) {
-    domain = piece.substr(0, at);
-    piece.remove_prefix(at + 1);
+  if (const auto at_sign = piece.substr(0, piece.find(kPathSeparator)).find('@');
+      at_sign != std::string_view::npos) {
+    domain = piece.substr(0, at_sign);
+    piece.remove_prefix(at_sign + 1);
   }
   std::vector<std::string> path;
-  for (std::size_t at = 0; at != std::string_view::npos;) {
-    at = piece.find(kPathSeparator);
-    path.emplace_back(base::trim(piece.substr(0, at)));
-    if (at != std::string_view::npos)
-      piece.remove_prefix(at + kPathSeparator.size());
+  for (std::size_t end = 0; end != std::string_view::npos;) {
+    end = piece.find(kPathSeparator);
+    path.emplace_back(base::trim(piece.substr(0, end)));
+    if (end != std::string_view::npos)
+      piece.remove_prefix(end + kPathSeparator.size());
   }
   const bool wildcard = domain.find('*') != std::string_view::npos ||
                         std::any_of(path.begin(), path.end(), [](const std::string& name) {
@@ -130,10 +144,12 @@ std::optional<NormalizedTerm> marked_term(std::string_view piece) {
   NormalizedTerm term;
   term.written = std::string(piece);
   piece.remove_suffix(kStartEndMark.size());
-  const std::size_t at = piece.find('@');
-  const std::string_view domain = at == std::string_view::npos ? "" : piece.substr(0, at);
-  const std::vector<std::string> path{
-      std::string(base::trim(piece.substr(domain.empty() ? 0 : at + 1)))};
+  const std::size_t at_sign = piece.find('@');
+  std::string_view domain;
+  if (at_sign != std::string_view::npos)
+    domain = piece.substr(0, at_sign);
+  const std::size_t name_begin = domain.empty() ? 0 : at_sign + 1;
+  const std::vector<std::string> path{std::string(base::trim(piece.substr(name_begin)))};
   if (piece.find('*') == std::string_view::npos)
     term.start_end = expression_of(domain, path, RangeKind::kStartEnd);
   else
@@ -152,12 +168,11 @@ base::Result<void> check_path_ends(std::string_view piece) {
 }
 
 std::string shown(const NormalizedTerm& term) {
-  std::string text;
-  if (term.push_pop)
-    text = "'" + *term.push_pop + "'";
-  if (term.start_end)
-    text += (text.empty() ? "'" : " or '") + *term.start_end + "'";
-  return text;
+  std::vector<std::string> forms;
+  for (const auto& form : {term.push_pop, term.start_end})
+    if (form)
+      forms.push_back("'" + *form + "'");
+  return base::join(forms, " or ");
 }
 
 }  // namespace
@@ -180,10 +195,10 @@ base::Result<Normalized> normalize(std::string_view written) {
     }
     TRY(check_path_ends(piece));
     if (auto path = path_term(piece)) {
-      auto good = TRY(checked(*path));
-      out.notes.push_back("'" + std::string(piece) + "' is a path: taken as '" + *good.push_pop +
+      auto term = TRY(checked(*path));
+      out.notes.push_back("'" + std::string(piece) + "' is a path: taken as '" + *term.push_pop +
                           "'.");
-      out.terms.push_back(std::move(good));
+      out.terms.push_back(std::move(term));
       continue;
     }
     if (const auto marked = marked_term(piece)) {
@@ -192,8 +207,8 @@ base::Result<Normalized> normalize(std::string_view written) {
     }
     auto parsed = parse_range_syntax(piece);
     if (const auto* parts = std::get_if<RangeExpression::Parts>(&parsed)) {
-      auto good = TRY(checked(term_of(piece, *parts)));
-      const NormalizedTerm& term = out.terms.emplace_back(std::move(good));
+      auto parsed_term = TRY(checked(term_of(piece, *parts)));
+      const NormalizedTerm& term = out.terms.emplace_back(std::move(parsed_term));
       if (term.push_pop && term.start_end) {
         out.notes.push_back("'" + term.written + "' does not name the kind of range: push/pop " +
                             "'" + *term.push_pop + "' or start/end '" + *term.start_end + "'.");
@@ -203,18 +218,18 @@ base::Result<Normalized> normalize(std::string_view written) {
     const auto& refusal = std::get<RangeRefusal>(parsed);
     if (refusal.terms.empty())
       return base::fail(RangeExpression::parse(piece));
-    std::string taken;
-    for (const NormalizedTerm& term : refusal.terms) {
-      auto good = checked(term);
-      if (!good)
+    std::vector<std::string> corrections;
+    for (const NormalizedTerm& proposed : refusal.terms) {
+      auto term = checked(proposed);
+      if (!term)
         return base::fail(RangeExpression::parse(piece));
-      taken += (taken.empty() ? "" : " and ") + shown(*good);
-      out.terms.push_back(std::move(*good));
+      corrections.push_back(shown(*term));
+      out.terms.push_back(std::move(*term));
       if (refusal.terms.size() == 1)
         out.terms.back().written = std::string(piece);
     }
-    out.notes.push_back("'" + std::string(piece) + "': " + refusal.reason + "; taken as " + taken +
-                        ".");
+    out.notes.push_back("'" + std::string(piece) + "': " + refusal.reason + "; taken as " +
+                        base::join(corrections, " and ") + ".");
   }
   return out;
 }
@@ -267,16 +282,15 @@ std::string expression_of(std::string_view domain,
   }
   if (kind == RangeKind::kStartEnd)
     return text + escape_range_name(path.front());
-  bool twice = false;  // a literal name stands for its topmost occurrence
+  bool twice = false;  // a literal name means its topmost occurrence
   for (auto name = path.begin(); name != path.end(); ++name)
     twice |= std::find(path.begin(), name, *name) != name;
   if (unsaid || twice)
     return path_regex(domain, path, false);
-  if (path.size() > 1)
-    text += "[";
-  for (std::size_t i = 0; i < path.size(); ++i)
-    text += (i ? "/" : "") + escape_range_name(path[i]);
-  return text + (path.size() > 1 ? "" : "/");
+  std::vector<std::string> names;
+  for (const std::string& name : path)
+    names.push_back(escape_range_name(name));
+  return text + stack_of(names);
 }
 
 }  // namespace rangescope::model

@@ -16,9 +16,9 @@ constexpr std::string_view kSpecial = "@,[]/*+";
 
 // A backslash pairs with the special character behind it; before anything else it is a letter
 // ('w\z/' matches w\z). In a regular expression it pairs with whatever follows.
-bool pairs(std::string_view text, std::size_t at, bool regex) {
-  return text[at] == '\\' && at + 1 < text.size() &&
-         (regex || kSpecial.find(text[at + 1]) != std::string_view::npos);
+bool pairs(std::string_view text, std::size_t place, bool regex) {
+  return text[place] == '\\' && place + 1 < text.size() &&
+         (regex || kSpecial.find(text[place + 1]) != std::string_view::npos);
 }
 
 std::size_t find_unescaped(std::string_view text, std::string_view characters, bool regex) {
@@ -32,17 +32,15 @@ std::size_t find_unescaped(std::string_view text, std::string_view characters, b
   return std::string_view::npos;
 }
 
+/// Whether the text ends with the character, and no backslash pairs with it.
 bool ends_unescaped(std::string_view text, char character, bool regex) {
   if (text.empty() || text.back() != character)
     return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (pairs(text, i, regex)) {
-      ++i;
-      if (i + 1 == text.size())
-        return false;
-    }
-  }
-  return true;
+  const std::size_t last = text.size() - 1;
+  std::size_t i = 0;
+  while (i < last)
+    i += pairs(text, i, regex) ? 2 : 1;
+  return i == last;
 }
 
 /// Whether '[' at the start and ']' at the end of a literal expression are anchors. They are not
@@ -53,12 +51,12 @@ std::pair<bool, bool> anchors(std::string_view ranges) {
   const bool bottom =
       ranges.starts_with('[') && (close == std::string_view::npos || close + 1 == ranges.size());
   std::string_view last = ranges.substr(bottom ? 1 : 0);
-  for (auto at = find_unescaped(last, "/,", false); at != std::string_view::npos;
-       at = find_unescaped(last, "/,", false))
-    last.remove_prefix(at + 1);
-  return {bottom,
-          ends_unescaped(ranges, ']', false) &&
-              find_unescaped(last, "[", false) == std::string_view::npos};
+  for (auto separator = find_unescaped(last, "/,", false); separator != std::string_view::npos;
+       separator = find_unescaped(last, "/,", false))
+    last.remove_prefix(separator + 1);
+  const bool top = ends_unescaped(ranges, ']', false) &&
+                   find_unescaped(last, "[", false) == std::string_view::npos;
+  return {bottom, top};
 }
 
 /// A last letter that is a backslash, not the second half of a pair.
@@ -128,8 +126,31 @@ std::string regex_domain(std::optional<std::string_view> domain) {
   return glob_to_regex(*domain) + "@";
 }
 
-std::string domain_prefix(std::optional<std::string_view> domain) {
-  return domain ? std::string(*domain) + "@" : std::string();
+/// What stands before the ranges: `regex:`, and the domain.
+std::string head_of(bool regex, std::optional<std::string_view> domain) {
+  std::string head;
+  if (regex)
+    head += kRegexPrefix;
+  if (domain)
+    head += std::string(*domain) + "@";
+  return head;
+}
+
+bool is_quantifier(std::string_view name) {
+  return name == "*" || name == "+";
+}
+
+/// What follows the last name of a stack: its anchor, or the slash where it has no anchor at all.
+std::string_view end_of_stack(bool bottom, bool top) {
+  if (top)
+    return "]";
+  return bottom ? "" : "/";
+}
+
+std::string with_slash(std::string text) {
+  if (!text.ends_with('/'))
+    text += '/';
+  return text;
 }
 
 /// Literal names with wildcards in them, rewritten as a regular expression; quantifiers between
@@ -152,18 +173,25 @@ std::vector<NormalizedTerm> as_regex(std::optional<std::string_view> domain,
     }
   } else {
     for (const std::string_view name : split_unescaped(inner, '/', false)) {
-      if (name.empty() || (text.empty() && (name == "*" || name == "+")))
+      if (name.empty() || (text.empty() && is_quantifier(name)))
         continue;
       if (!text.empty())
         text += "/";
-      text += name == "*" || name == "+" ? std::string(name) : glob_to_regex(name);
+      if (is_quantifier(name))
+        text += name;
+      else
+        text += glob_to_regex(name);
     }
     if (text.empty())
       text = ".*";
   }
   const std::string head = std::string(kRegexPrefix) + regex_domain(domain);
-  if (stack)
-    return {push_pop(head + (bottom ? "[" : "") + text + (top ? "]" : bottom ? "" : "/"))};
+  if (stack) {
+    if (bottom)
+      text.insert(0, "[");
+    text += end_of_stack(bottom, top);
+    return {push_pop(head + text)};
+  }
   if (find_unescaped(inner, ",", false) != std::string_view::npos)
     return {start_end(head + text)};
   return {{std::string(ranges), head + text + "/", head + text}};
@@ -189,19 +217,20 @@ bool has_wildcard(std::string_view name) {
 std::variant<Element, RangeRefusal> literal_name(std::string_view raw,
                                                  std::string_view head,
                                                  bool in_stack) {
-  const std::size_t at = find_unescaped(raw, in_stack ? "[],+" : "[]+", false);
-  if (at != std::string_view::npos) {
+  const std::size_t special = find_unescaped(raw, in_stack ? "[],+" : "[]+", false);
+  if (special != std::string_view::npos) {
     const std::string form = std::string(head) + escape_again(raw);
     NormalizedTerm term = either(form);
     if (in_stack)
       term.start_end.reset();
-    return refuse(std::string("'") + raw[at] + "' inside a name needs a backslash", {term});
+    return refuse(std::string("'") + raw[special] + "' inside a name needs a backslash", {term});
   }
   if (blank(raw.front()) || blank(raw.back())) {
     const std::string name(base::trim(raw));
-    return refuse("white space around a name is significant and matches nothing",
-                  name.empty() ? std::vector<NormalizedTerm>{}
-                               : std::vector<NormalizedTerm>{either(std::string(head) + name)});
+    std::vector<NormalizedTerm> terms;
+    if (!name.empty())
+      terms.push_back(either(std::string(head) + name));
+    return refuse("white space around a name is significant and matches nothing", std::move(terms));
   }
   return Element{Element::Kind::kName, unescape(raw)};
 }
@@ -223,9 +252,8 @@ std::optional<RangeRefusal> check_class(std::string_view name,
     if (name[i] == ']') {
       if (open == 0 && at_start) {
         const std::string body(rest.substr(1));
-        return refuse(
-            "the '[' at the start is read as an anchor, not as a character class",
-            {push_pop(std::string(head) + "/[" + body + (body.ends_with('/') ? "" : "/"))});
+        return refuse("the '[' at the start is read as an anchor, not as a character class",
+                      {push_pop(std::string(head) + "/[" + with_slash(body))});
       }
       open = 0;
     }
@@ -264,8 +292,8 @@ std::variant<Parts, RangeRefusal> parse_start_end(Parts parts,
     if (auto* refusal = std::get_if<RangeRefusal>(&element)) {
       if (names.size() > 1) {
         std::vector<std::string> escaped;
-        for (const std::string_view each : names)
-          escaped.push_back(escape_again(base::trim(each)));
+        for (const std::string_view unescaped : names)
+          escaped.push_back(escape_again(base::trim(unescaped)));
         refusal->terms = {start_end(std::string(head) + base::join(escaped, ","))};
       }
       return *refusal;
@@ -275,7 +303,7 @@ std::variant<Parts, RangeRefusal> parse_start_end(Parts parts,
   return parts;
 }
 
-/// Literals that cannot both be in place: a name stands for its topmost occurrence, so nothing is
+/// Literals that cannot both be in place: a name means its topmost occurrence, so nothing is
 /// directly above itself.
 std::optional<RangeRefusal> check_repetition(const Parts& parts, std::string_view head) {
   for (std::size_t i = 0; i < parts.elements.size(); ++i) {
@@ -295,177 +323,181 @@ std::optional<RangeRefusal> check_repetition(const Parts& parts, std::string_vie
   return std::nullopt;
 }
 
-std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts,
-                                                 std::string_view inner,
-                                                 std::string_view ranges,
-                                                 std::string_view head) {
-  parts.kind = RangeKind::kPushPop;
-  auto names = split_unescaped(inner, '/', parts.regex);
-  if (names.size() > 1 && names.back().empty())
-    names.pop_back();
-  if (names.empty() ||
-      std::all_of(names.begin(), names.end(), [](auto name) { return name.empty(); })) {
-    return refuse("there is no name in it");
+/// A stack of push/pop ranges.
+class StackParser {
+ public:
+  /// `inner`: the names without anchors; `ranges`: with them; `head`: what stands before.
+  StackParser(Parts parts, std::string_view inner, std::string_view ranges, std::string_view head)
+      : parts_(std::move(parts)), ranges_(ranges), head_(head) {
+    parts_.kind = RangeKind::kPushPop;
+    names_ = split_unescaped(inner, '/', parts_.regex);
+    if (names_.size() > 1 && names_.back().empty())
+      names_.pop_back();
   }
-  // 'A/,B' and 'A/,B/': a list of push/pop ranges, which the grammar does not have.
-  if (!parts.regex && std::any_of(names.begin() + 1, names.end(), [](auto name) {
-        return name.starts_with(',');
-      })) {
+
+  std::variant<Parts, RangeRefusal> parse() {
+    if (auto refusal = check_names())
+      return *std::move(refusal);
+    for (const std::string_view name : names_)
+      if (auto refusal = add(name))
+        return *std::move(refusal);
+    if (auto refusal = check_elements())
+      return *std::move(refusal);
+    return std::move(parts_);
+  }
+
+ private:
+  [[nodiscard]] std::optional<RangeRefusal> check_names() const {
+    const auto is_empty = [](std::string_view name) { return name.empty(); };
+    if (std::all_of(names_.begin(), names_.end(), is_empty))
+      return refuse("there is no name in it");
+    const auto begins_with_comma = [](std::string_view name) { return name.starts_with(','); };
+    if (!parts_.regex && std::any_of(names_.begin() + 1, names_.end(), begins_with_comma))
+      return refuse_list();
+    if (names_.size() > wire::kMaxRangeElements)
+      return refuse("it has more than " + std::to_string(wire::kMaxRangeElements) + " names");
+    if (is_quantifier(names_.front()))
+      return refuse_quantifier_first();
+    return std::nullopt;
+  }
+  /// 'A/,B' and 'A/,B/': a list of push/pop ranges, which the grammar does not have.
+  [[nodiscard]] RangeRefusal refuse_list() const {
     std::vector<NormalizedTerm> terms;
-    for (const std::string_view piece : split_unescaped(ranges, ',', false)) {
+    for (const std::string_view piece : split_unescaped(ranges_, ',', false))
       if (!piece.empty())
-        terms.push_back(
-            push_pop(std::string(head) + std::string(piece) + (piece.ends_with('/') ? "" : "/")));
-    }
+        terms.push_back(push_pop(head_ + with_slash(std::string(piece))));
     return refuse("',' joins start/end ranges only; a list of push/pop ranges matches nothing",
                   std::move(terms));
   }
-  if (names.size() > wire::kMaxRangeElements)
-    return refuse("it has more than " + std::to_string(wire::kMaxRangeElements) + " names");
-  if (names.front() == "*" || names.front() == "+") {
+  [[nodiscard]] RangeRefusal refuse_quantifier_first() const {
     std::string rest;
-    for (std::size_t i = 1; i < names.size(); ++i)
-      rest += std::string(names[i]) + "/";
-    const bool useless =
-        rest.empty() || rest.starts_with('*') || rest.starts_with('+') || parts.bottom;
-    return refuse(
-        "a quantifier cannot come first",
-        {push_pop(useless ? std::string(kRegexPrefix) + ".*/" : std::string(head) + rest)});
+    for (std::size_t i = 1; i < names_.size(); ++i)
+      rest += std::string(names_[i]) + "/";
+    const bool begins_with_quantifier = rest.starts_with('*') || rest.starts_with('+');
+    std::string corrected = head_ + rest;
+    if (rest.empty() || begins_with_quantifier || parts_.bottom)
+      corrected = std::string(kRegexPrefix) + ".*/";
+    return refuse("a quantifier cannot come first", {push_pop(std::move(corrected))});
   }
-  for (const std::string_view name : names) {
-    if (name.empty()) {
-      std::vector<std::string> kept;
-      for (const std::string_view each : names) {
-        if (!each.empty())
-          kept.emplace_back(each);
-      }
-      return refuse("there is an empty name between slashes",
-                    {push_pop(std::string(head) + (parts.bottom ? "[" : "") +
-                              base::join(kept, "/") + (parts.top ? "]" : "/"))});
-    }
-    if (name == "*" || name == "+") {
-      const auto kind = name == "*" ? Element::Kind::kAny : Element::Kind::kOne;
-      if (parts.elements.back().kind == Element::Kind::kName) {
-        parts.elements.push_back({kind, {}});
-      } else if (parts.elements.back().kind != kind) {
-        return refuse("'*' and '+' in a row are not defined");
-      }  // 'A/+/+/B' behaves as one '+' in ncu
-      continue;
-    }
-    if (parts.regex) {
-      const bool first = parts.elements.empty(), last = name.data() == names.back().data();
-      if (auto refusal = check_class(name, first && parts.bottom, last && parts.top, ranges, head))
-        return *refusal;
-      parts.elements.push_back({Element::Kind::kName, std::string(name)});
-      continue;
-    }
-    auto element = literal_name(name, head, true);
+  [[nodiscard]] RangeRefusal refuse_empty_name() const {
+    std::vector<std::string> kept;
+    for (const std::string_view name : names_)
+      if (!name.empty())
+        kept.emplace_back(name);
+    const char* const begin = parts_.bottom ? "[" : "";
+    const char* const end = parts_.top ? "]" : "/";
+    return refuse("there is an empty name between slashes",
+                  {push_pop(head_ + begin + base::join(kept, "/") + end)});
+  }
+
+  std::optional<RangeRefusal> add(std::string_view name) {
+    if (name.empty())
+      return refuse_empty_name();
+    if (is_quantifier(name))
+      return add_quantifier(name);
+    if (!parts_.regex)
+      return add_literal(name);
+    const bool is_first = parts_.elements.empty(), is_last = name.data() == names_.back().data();
+    if (auto refusal =
+            check_class(name, is_first && parts_.bottom, is_last && parts_.top, ranges_, head_))
+      return refusal;
+    parts_.elements.push_back({Element::Kind::kName, std::string(name)});
+    return std::nullopt;
+  }
+  std::optional<RangeRefusal> add_quantifier(std::string_view name) {
+    const auto kind = name == "*" ? Element::Kind::kAny : Element::Kind::kOne;
+    const auto kind_before = parts_.elements.back().kind;
+    if (kind_before == Element::Kind::kName)
+      parts_.elements.push_back({kind, {}});
+    else if (kind_before != kind)
+      return refuse("'*' and '+' in a row are not defined");
+    return std::nullopt;  // 'A/+/+/B' behaves as one '+' in ncu
+  }
+  std::optional<RangeRefusal> add_literal(std::string_view name) {
+    auto element = literal_name(name, head_, true);
     if (auto* refusal = std::get_if<RangeRefusal>(&element)) {
-      std::string form = std::string(head) + (parts.bottom ? "[" : "");
-      for (std::size_t i = 0; i < names.size(); ++i) {
-        const auto trimmed = base::trim(names[i]);
-        if (trimmed.empty())
-          continue;
-        form += (i ? "/" : "") +
-                (trimmed == "*" || trimmed == "+" ? std::string(trimmed) : escape_again(trimmed));
-      }
-      refusal->terms = {push_pop(form + (parts.top ? "]" : parts.bottom ? "" : "/"))};
+      refusal->terms = {push_pop(head_ + escaped_stack())};
       return *refusal;
     }
-    parts.elements.push_back(std::get<Element>(std::move(element)));
+    parts_.elements.push_back(std::get<Element>(std::move(element)));
+    return std::nullopt;
   }
-  if (parts.top && parts.elements.back().kind != Element::Kind::kName)
-    return refuse("']' must follow a name");
-  if (parts.bottom && parts.top && parts.elements.size() == 1) {
-    const std::string name =
-        parts.regex ? parts.elements[0].text : escape_range_name(parts.elements[0].text);
-    return refuse("'[' and ']' around a single name match nothing",
-                  {push_pop(std::string(head) + "[" + name)});
+  /// The stack with backslashes where its names need them.
+  [[nodiscard]] std::string escaped_stack() const {
+    std::string stack = parts_.bottom ? "[" : "";
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const auto name = base::trim(names_[i]);
+      if (name.empty())
+        continue;
+      if (i > 0)
+        stack += "/";
+      if (is_quantifier(name))
+        stack += name;
+      else
+        stack += escape_again(name);
+    }
+    stack += end_of_stack(parts_.bottom, parts_.top);
+    return stack;
   }
-  if (!parts.regex) {
-    if (auto refusal = check_repetition(parts, head))
-      return *refusal;
-  }
-  return parts;
-}
 
-}  // namespace
-
-std::vector<std::string_view> split_unescaped(std::string_view text, char separator, bool regex) {
-  std::vector<std::string_view> pieces;
-  const char separators[] = {separator};
-  while (true) {
-    const std::size_t at = find_unescaped(text, std::string_view(separators, 1), regex);
-    pieces.push_back(text.substr(0, at));
-    if (at == std::string_view::npos)
-      return pieces;
-    text.remove_prefix(at + 1);
+  [[nodiscard]] std::optional<RangeRefusal> check_elements() const {
+    if (parts_.top && parts_.elements.back().kind != Element::Kind::kName)
+      return refuse("']' must follow a name");
+    if (parts_.bottom && parts_.top && parts_.elements.size() == 1) {
+      const std::string& text = parts_.elements[0].text;
+      const std::string name = parts_.regex ? text : escape_range_name(text);
+      return refuse("'[' and ']' around a single name match nothing",
+                    {push_pop(head_ + "[" + name)});
+    }
+    if (parts_.regex)
+      return std::nullopt;
+    return check_repetition(parts_, head_);
   }
-}
 
-std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
-  Parts parts;
-  std::string_view rest = text;
-  if (rest.empty())
+  Parts parts_;
+  std::vector<std::string_view> names_;
+  std::string_view ranges_;
+  std::string head_;
+};
+
+/// An empty text, and one in quotes or between blanks.
+std::optional<RangeRefusal> check_text(std::string_view text) {
+  if (text.empty())
     return refuse("it is empty, which matches nothing");
-  if (rest.size() >= 2 && (rest.front() == '"' || rest.front() == '\'') &&
-      rest.back() == rest.front()) {
-    const std::string inner(rest.substr(1, rest.size() - 2));
+  const bool begins_with_quote = text.front() == '"' || text.front() == '\'';
+  if (text.size() >= 2 && begins_with_quote && text.back() == text.front()) {
+    const std::string inner(text.substr(1, text.size() - 2));
     if (inner.empty())
       return refuse("it is empty, which matches nothing");
     return refuse("quotes are not part of the syntax and match nothing", terms_of(inner));
   }
-  if (blank(rest.front()) || blank(rest.back())) {
-    const std::string inner(base::trim(rest));
+  if (blank(text.front()) || blank(text.back())) {
+    const std::string inner(base::trim(text));
     if (inner.empty())
       return refuse("it is empty, which matches nothing");
     return refuse("white space around it is significant and matches nothing", terms_of(inner));
   }
-  if (rest.starts_with(kRegexPrefix)) {
-    parts.regex = true;
-    rest.remove_prefix(kRegexPrefix.size());
-    if (rest.empty())
-      return refuse("there is no pattern after 'regex:'", {push_pop("regex:.*/")});
-  }
-  if (!parts.regex && rest.find(';') != std::string_view::npos) {
-    std::vector<NormalizedTerm> terms;
-    for (const std::string_view piece : base::split(rest, ';')) {
-      const std::string_view each = base::trim(piece);
-      if (each.empty())
-        continue;
-      auto more = terms_of(std::string(each));
-      terms.insert(terms.end(), more.begin(), more.end());
-    }
-    return refuse("a list with ';' matches nothing (a name that holds ';' can be had with regex:)",
-                  std::move(terms));
-  }
+  return std::nullopt;
+}
 
-  std::optional<std::string_view> raw_domain;
-  const auto pieces = split_unescaped(rest, '@', parts.regex);
-  if (pieces.size() > 2)
-    return refuse("there may be one domain: '@' in a name needs a backslash");
-  if (pieces.size() == 2) {
-    raw_domain = pieces[0];
-    rest = pieces[1];
-    if (raw_domain->empty()) {
-      const std::string inner =
-          (parts.regex ? std::string(kRegexPrefix) : std::string()) + std::string(rest);
-      return refuse("there is no domain before '@'", terms_of(inner));
-    }
-    parts.domain = parts.regex ? std::string(*raw_domain) : unescape(*raw_domain);
+RangeRefusal refuse_semicolons(std::string_view text) {
+  std::vector<NormalizedTerm> terms;
+  for (const std::string_view piece : base::split(text, ';')) {
+    const std::string_view trimmed = base::trim(piece);
+    if (trimmed.empty())
+      continue;
+    const auto of_piece = terms_of(std::string(trimmed));
+    terms.insert(terms.end(), of_piece.begin(), of_piece.end());
   }
-  const std::string head =
-      (parts.regex ? std::string(kRegexPrefix) : std::string()) + domain_prefix(raw_domain);
-  if (rest.empty()) {
-    const std::string pattern = parts.regex ? *parts.domain : glob_to_regex(*raw_domain);
-    return refuse("there is no range after the domain",
-                  {{std::string(text), "regex:" + pattern + "@.*/", "regex:" + pattern + "@.*"}});
-  }
+  return refuse("a list with ';' matches nothing (a name that holds ';' can be had with regex:)",
+                std::move(terms));
+}
 
-  // Anchors; in a regular expression "/[" at the start and "/]" at the end keep a character class
-  // from being one.
-  std::string_view inner = rest;
-  std::string unprotected;
+/// Sets the anchors, and gives the ranges without them, where they were changed in `unprotected`.
+/// In a regular expression "/[" at the start and "/]" at the end keep a character class from being
+/// an anchor.
+std::string_view without_anchors(std::string_view ranges, Parts& parts, std::string& unprotected) {
+  std::string_view inner = ranges;
   if (parts.regex) {
     const bool front = inner.starts_with("/["), back = inner.size() > 2 && inner.ends_with("/]");
     if (front || back) {
@@ -485,32 +517,93 @@ std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
     inner.remove_prefix(1);
   if (parts.top && !inner.empty())
     inner.remove_suffix(1);
+  return inner;
+}
+
+/// A wildcard inside a literal name is a letter to ncu ('layer*/' matches nothing, and exits 0).
+bool has_wildcard_in_name(std::string_view inner) {
+  for (const std::string_view by_slash : split_unescaped(inner, '/', false)) {
+    for (const std::string_view name : split_unescaped(by_slash, ',', false)) {
+      if (!is_quantifier(name) && has_wildcard(name))
+        return true;
+      if (name == "*" && inner.find('/') == std::string_view::npos)
+        return true;
+    }
+  }
+  return false;
+}
+
+/// `ranges`: with anchors; `inner`: without.
+std::optional<RangeRefusal> check_literal(std::optional<std::string_view> domain,
+                                          std::string_view ranges,
+                                          std::string_view inner) {
+  if (unpaired_backslash(inner))
+    return refuse("a backslash at the end would escape what follows it", as_regex(domain, ranges));
+  if ((domain && has_wildcard(*domain)) || has_wildcard_in_name(inner))
+    return refuse("'*' inside a name or domain is a letter, not a wildcard",
+                  as_regex(domain, ranges));
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string_view> split_unescaped(std::string_view text, char separator, bool regex) {
+  std::vector<std::string_view> pieces;
+  const char separators[] = {separator};
+  while (true) {
+    const std::size_t place = find_unescaped(text, std::string_view(separators, 1), regex);
+    pieces.push_back(text.substr(0, place));
+    if (place == std::string_view::npos)
+      return pieces;
+    text.remove_prefix(place + 1);
+  }
+}
+
+std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
+  if (auto refusal = check_text(text))
+    return *std::move(refusal);
+  Parts parts;
+  std::string_view rest = text;
+  if (rest.starts_with(kRegexPrefix)) {
+    parts.regex = true;
+    rest.remove_prefix(kRegexPrefix.size());
+    if (rest.empty())
+      return refuse("there is no pattern after 'regex:'", {push_pop("regex:.*/")});
+  }
+  if (!parts.regex && rest.find(';') != std::string_view::npos)
+    return refuse_semicolons(rest);
+
+  std::optional<std::string_view> raw_domain;
+  const auto pieces = split_unescaped(rest, '@', parts.regex);
+  if (pieces.size() > 2)
+    return refuse("there may be one domain: '@' in a name needs a backslash");
+  if (pieces.size() == 2) {
+    raw_domain = pieces[0];
+    rest = pieces[1];
+    if (raw_domain->empty())
+      return refuse("there is no domain before '@'",
+                    terms_of(head_of(parts.regex, std::nullopt) + std::string(rest)));
+    parts.domain = parts.regex ? std::string(*raw_domain) : unescape(*raw_domain);
+  }
+  const std::string head = head_of(parts.regex, raw_domain);
+  if (rest.empty()) {
+    const std::string pattern = parts.regex ? *parts.domain : glob_to_regex(*raw_domain);
+    return refuse("there is no range after the domain",
+                  {{std::string(text), "regex:" + pattern + "@.*/", "regex:" + pattern + "@.*"}});
+  }
+
+  std::string unprotected;
+  const std::string_view inner = without_anchors(rest, parts, unprotected);
   if (inner.empty())
     return refuse("there is no name in it");
-
-  if (!parts.regex) {
-    if (unpaired_backslash(inner)) {
-      return refuse("a backslash at the end would escape what follows it",
-                    as_regex(raw_domain, rest));
-    }
-    // A wildcard inside a literal name is a letter to ncu ('layer*/' matches nothing, and exits 0).
-    bool wildcard = raw_domain && has_wildcard(*raw_domain);
-    for (const std::string_view by_slash : split_unescaped(inner, '/', false)) {
-      for (const std::string_view name : split_unescaped(by_slash, ',', false)) {
-        if (name != "*" && name != "+" && has_wildcard(name))
-          wildcard = true;
-        if (name == "*" && inner.find('/') == std::string_view::npos)
-          wildcard = true;
-      }
-    }
-    if (wildcard)
-      return refuse("'*' inside a name or domain is a letter, not a wildcard",
-                    as_regex(raw_domain, rest));
-  }
-  const bool stack = parts.bottom || parts.top ||
-                     find_unescaped(inner, "/", parts.regex) != std::string_view::npos;
-  return stack ? parse_push_pop(std::move(parts), inner, rest, head)
-               : parse_start_end(std::move(parts), inner, head);
+  if (!parts.regex)
+    if (auto refusal = check_literal(raw_domain, rest, inner))
+      return *std::move(refusal);
+  const bool is_stack = parts.bottom || parts.top ||
+                        find_unescaped(inner, "/", parts.regex) != std::string_view::npos;
+  if (is_stack)
+    return StackParser(std::move(parts), inner, rest, head).parse();
+  return parse_start_end(std::move(parts), inner, head);
 }
 
 }  // namespace rangescope::model

@@ -19,7 +19,8 @@ inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 /// median of the ranks': 1.2 takes a fifth longer; NaN where nothing is comparable. Calls of
 /// communication libraries are in none of these.
 struct RankWork {
-  bool known = false;  ///< false: of a merged digest of an earlier version, which does not hold it
+  bool is_known =
+      false;  ///< false: of a merged digest of an earlier version, which does not hold it
   std::int64_t kernels = 0;
   double kernel_ns = 0;
   double kernel_threads = 0;  ///< grid x block, summed over the kernels
@@ -75,8 +76,9 @@ struct OverRanks {
   double imbalance = 0;           ///< max / mean - 1
   std::uint32_t slowest = kNone;  ///< the rank of `max_ns`
   std::int64_t slowest_in = 0;    ///< of `compared`: occurrences in which that rank took longest
-  std::int64_t compared = 0;      ///< occurrences that all of them have, the n-th beside the n-th
-  std::vector<double> by_rank;    ///< in the order of Report::ranks; NaN: not opened
+  std::int64_t compared =
+      0;  ///< occurrences that all of them have, the n-th compared with the n-th
+  std::vector<double> by_rank;  ///< in the order of Report::ranks; NaN: not opened
   std::vector<double>
       own_by_rank;  ///< the same, less the time of child regions and of collectives inside
 };
@@ -88,7 +90,7 @@ struct Communication {
   double time_ns = 0;      ///< of the calls: of NCCL's kernels, of MPI's functions
   double transfer_ns = 0;  ///< moving data while no other kernel of the rank ran on that GPU
   double wait_ns = 0;      ///< for a rank that came later, so too
-  double overlap_ns = 0;   ///< beside other kernels: hidden under compute
+  double overlap_ns = 0;   ///< while other kernels ran: hidden under compute
   struct Cause {
     std::uint32_t rank = 0;
     std::int64_t calls = 0;
@@ -103,11 +105,11 @@ struct CollectiveOfRank {
   double late_ns = 0;  ///< arrival after the first rank's, summed over the calls
   double wait_ns = 0;  ///< own time less the transfer, summed
   double holds_up_ns =
-      0;  ///< all would have gone on so much earlier, had it come with the last but one
+      0;  ///< how much earlier all would have gone on if it had come with the last but one
   double costs_ns = 0;    ///< what the others waited in the calls at which it came last
   std::int64_t last = 0;  ///< calls at which it came last
   double time_ns = 0;     ///< of its calls
-  double hidden_ns = 0;   ///< of that, beside other kernels on the same GPU
+  double hidden_ns = 0;   ///< of that, while other kernels ran on the same GPU
 };
 
 /// Calls of one collective operation with one size on one communicator, joined over the ranks by
@@ -125,11 +127,11 @@ struct Collective {
   std::optional<double> algorithm_bytes_per_s,
       bus_bytes_per_s;  ///< formulas of nccl-tests (docs/manual/jobs.md)
   std::optional<double>
-      hidden_share;  ///< of the ranks' time in it, beside other kernels; absent without GPU work
+      hidden_share;  ///< of the ranks' time in it, while other kernels ran; absent without GPU work
   std::vector<CollectiveOfRank> by_rank;
 };
 
-/// Messages from one rank to another, the n-th send of a tag beside the n-th receive.
+/// Messages from one rank to another; the n-th send of a tag belongs to the n-th receive.
 struct PointToPoint {
   std::string communicator, library;  ///< as in Collective
   std::vector<std::string> path;      ///< ranges of the sender in which they stand

@@ -2,8 +2,8 @@
 //
 // A *region* is a node in the tree of range paths of one domain and one kind, either over all
 // processes (the aggregate) or of one process or one thread. Parents are inclusive; exclusive
-// values stand beside. Every number that a table can show, sort by, compare or gate on is listed
-// once, in model/measure.hpp, with tag, unit, source and formula.
+// values are next to them. Every number that a table can show, sort by, compare or gate on is
+// listed once, in model/measure.hpp, with tag, unit, source and formula.
 #pragma once
 
 #include <array>
@@ -90,7 +90,7 @@ struct Across {
   bool of_threads = false;  ///< else of processes
   std::int64_t parts = 0;   ///< how many opened the range
   double min_ns = 0, mean_ns = 0,
-         max_ns = 0;              ///< for how long each had it open, in any of its threads
+         max_ns = 0;              ///< time for which each kept it open, in any of its threads
   double imbalance = 0;           ///< max / mean - 1
   std::uint32_t slowest = kNone;  ///< index in Report::processes, or the thread's tid
 };
@@ -253,8 +253,7 @@ struct RooflinePoint {
   double intensity = 0;         ///< FLOP / byte
   double flop_per_s = 0;        ///< achieved over kernel busy time
   double roof_flop_per_s = 0;   ///< attainable at this intensity
-  double peak_flop_per_s =
-      0;  ///< of the precision; with the next one the whole roof. 0 where nobody says
+  double peak_flop_per_s = 0;   ///< of the precision; with the next one the whole roof. 0: unknown
   double peak_bytes_per_s = 0;  ///< of the memory level
 };
 
@@ -446,7 +445,7 @@ struct ProcessUsage {
   /// rangescope.
   struct Machine {
     int cpus = 0;
-    double others = 0;  ///< number of CPUs, the mean over the run
+    double busy_with_others = 0;  ///< number of CPUs, the mean over the run
   };
   std::optional<Machine> machine;
   [[nodiscard]] double cpu_ns() const { return user_ns + system_ns; }
@@ -520,7 +519,7 @@ struct SampledDevice {
   std::vector<SampledSum> sums;
 };
 
-/// A metric that a table shows when it is not told which columns to show.
+/// A metric that a table shows where no columns were asked for.
 struct MetricColumn {
   std::string name, title;
 };
@@ -563,7 +562,7 @@ struct Report {
       devices;  ///< that the program used; their strings are in the lists below, by index
   std::vector<std::string> device_names, device_uuids;
   bool kernels_chosen =
-      false;  ///< kernels that nobody asked for are left out of every count and time of them
+      false;  ///< kernels that were not asked for are left out of every count and time of them
   std::vector<Region>
       regions;  ///< depth first, children after parents; the aggregate first, then scopes
   std::vector<TableRow> rows;        ///< the aggregate as a table shows it, depth first

@@ -49,10 +49,10 @@ base::Result<std::vector<RangeTerm>> parse_terms(std::string_view written,
                                                  std::vector<std::string>* notes) {
   auto normalized = TRY(normalize(written));
   std::vector<RangeTerm> terms;
-  for (NormalizedTerm& each : normalized.terms) {
+  for (NormalizedTerm& normal : normalized.terms) {
     RangeTerm& term = terms.emplace_back();
-    term.written = std::move(each.written);
-    for (const auto& form : {each.push_pop, each.start_end}) {
+    term.written = std::move(normal.written);
+    for (const auto& form : {normal.push_pop, normal.start_end}) {
       if (!form)
         continue;
       auto parsed = TRY(RangeExpression::parse(*form));
@@ -88,8 +88,8 @@ base::Result<RangeSelection> RangeSelection::parse(const std::vector<std::string
   for (auto& [texts, terms] :
        {std::pair{&include, &selection.include}, {&exclude, &selection.exclude}}) {
     for (const std::string& text : *texts) {
-      auto more = TRY(parse_terms(text, &selection.notes));
-      std::ranges::move(more, std::back_inserter(*terms));
+      auto parsed = TRY(parse_terms(text, &selection.notes));
+      std::ranges::move(parsed, std::back_inserter(*terms));
     }
   }
   return selection;

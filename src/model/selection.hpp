@@ -31,7 +31,7 @@ struct RangeTerm {
                                   std::span<const std::string_view> path,
                                   RangeKind kind) const;
   bool operator==(const RangeTerm& other) const { return written == other.written; }
-  /// Does it choose a region of this state? A start/end region stands for every range that is named
+  /// Does it choose a region of this state? A start/end region has every range open that is named
   /// ('A,B': A and B).
   [[nodiscard]] bool chooses(const RangeState& state) const;
 };

@@ -139,7 +139,7 @@ struct PayloadField {
 struct Unlisted {
   std::uint32_t range =
       0;  ///< index into Session::ranges: a listed occurrence of this path and thread
-  std::uint32_t first_listed = 0;       ///< so many of the first occurrences are all listed
+  std::uint32_t first_listed = 0;       ///< how many of the first occurrences are all listed
   Distribution wall;                    ///< lengths
   Distribution unrecorded;              ///< the same without what recording ranges added
   std::int64_t inside_ns = 0;           ///< unlisted ranges directly inside of them
@@ -230,15 +230,15 @@ struct Session {
   [[nodiscard]] bool is_window() const { return attached || !windows.empty(); }
 };
 
-/// What recording an empty range took, in whole nanoseconds: inside it, and beside it in the range
+/// What recording an empty range took, in whole nanoseconds: inside it, and outside in the range
 /// around.
 struct RecordingCost {
   std::uint32_t own = 0, around = 0;
 };
 [[nodiscard]] inline RecordingCost recording_cost(const Process& process) {
   const auto pair = static_cast<std::uint32_t>(std::lround(process.range_pair_ns));
-  const auto own = std::min(pair, static_cast<std::uint32_t>(std::lround(process.range_own_ns)));
-  return {own, pair - own};
+  const auto inside = std::min(pair, static_cast<std::uint32_t>(std::lround(process.range_own_ns)));
+  return {inside, pair - inside};
 }
 
 /// each(items), of all kinds of work on GPUs.
@@ -253,8 +253,8 @@ void for_each_gpu_work(S& session, Each&& each) {
 /// Occurrences of ranges, listed or not.
 [[nodiscard]] inline std::uint64_t count_ranges(const Session& session) {
   std::uint64_t count = session.ranges.size();
-  for (const Unlisted& each : session.unlisted)
-    count += each.wall.moments.n;
+  for (const Unlisted& unlisted : session.unlisted)
+    count += unlisted.wall.moments.n;
   return count;
 }
 

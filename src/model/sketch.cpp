@@ -73,9 +73,9 @@ std::uint64_t* Sketch::reach(std::size_t first, std::size_t end) {
 void Sketch::add(const Sketch& other) {
   if (other.counts_.empty())
     return;
-  std::uint64_t* to = reach(other.first_, other.first_ + other.counts_.size());
+  std::uint64_t* counts = reach(other.first_, other.first_ + other.counts_.size());
   for (std::size_t i = 0; i < other.counts_.size(); ++i)
-    to[i] += other.counts_[i];
+    counts[i] += other.counts_[i];
 }
 
 void Sketch::take(const Sketch& part) {
@@ -98,9 +98,9 @@ double Distribution::value_at(std::uint64_t place) const {
   if (place + 1 >= m.n)
     return static_cast<double>(m.max);
   const auto& counts = sketch.counts();
-  std::uint64_t seen = 0;
+  std::uint64_t values_below = 0;
   for (std::size_t i = 0; i < counts.size(); ++i)
-    if (seen += counts[i]; seen > place)
+    if (values_below += counts[i]; values_below > place)
       return static_cast<double>(std::clamp(Sketch::middle_of(sketch.first() + i), m.min, m.max));
   return static_cast<double>(m.max);
 }

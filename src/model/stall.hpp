@@ -70,9 +70,9 @@ inline constexpr std::size_t kMostStallLines = 10;
 }
 /// The most frequent reason to wait; null where there is none.
 [[nodiscard]] inline const StallShare* top_stall(const Stalls& stalls) {
-  for (const StallShare& each : stalls.reasons)
-    if (is_stall(each.reason))
-      return &each;
+  for (const StallShare& share : stalls.reasons)
+    if (is_stall(share.reason))
+      return &share;
   return nullptr;
 }
 

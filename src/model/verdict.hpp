@@ -1,7 +1,7 @@
 // The answer in a line: what costs a program its time, by how much, and what to look at next.
 //
 // Made by analyze/verdict/ of a finished report, printed first by every exporter. A verdict rests
-// on numbers that stand in `evidence` under the names that the JSON report has; one that the data
+// on numbers that are in `evidence` under the names that the JSON report has; one that the data
 // cannot carry is not made.
 #pragma once
 
@@ -44,7 +44,7 @@ struct Verdict {
   std::optional<std::uint32_t> process;  ///< index in Report::processes, where one stands out
   std::string text;                      ///< one sentence, with its numbers, without the path
   /// Amdahl: the whole run is shorter by at most so much when what this says is gone; absent where
-  /// nobody can say. With a cure: what a replay predicts.
+  /// that is unknown. With a cure: what a replay predicts.
   std::optional<double> saves_ns;
   std::optional<double>
       saves_share;  ///< of the run; of the kernels' time where there is no timeline

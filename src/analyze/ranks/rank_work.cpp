@@ -281,7 +281,7 @@ using KernelKey = std::pair<std::uint32_t, Size>;
 
 void fill_sums(const WorkOfRank& sums, const Text& text, model::Rank& rank) {
   model::RankWork& work = rank.work;
-  work.known = true;
+  work.is_known = true;
   work.kernels = sums.kernels;
   work.kernel_ns = number(sums.kernel_ns);
   work.kernel_threads = sums.kernel_threads;

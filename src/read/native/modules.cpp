@@ -200,7 +200,7 @@ void ModuleCalls::place_function(const Launched& launched,
     last = {origin.sequence, maker != nullptr ? maker->module : kUnknown, around};
   }
   if (!is_recomputed) {
-    ++session.backward.all;
+    ++session.backward.total;
     if (last.maker != kUnknown)
       ++(numbered ? session.backward.by_number : session.backward.by_place);
   }

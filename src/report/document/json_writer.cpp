@@ -163,7 +163,7 @@ void write_run(JsonWriter& json, const model::RunInfo& run) {
     json.field("cpus_used", run.cpus_used());
     json.field("peak_rss_bytes", usage.peak_rss_bytes);
     if (usage.machine)
-      json.fields("cpus", usage.machine->cpus, "other_cpus_used", usage.machine->others);
+      json.fields("cpus", usage.machine->cpus, "other_cpus_used", usage.machine->busy_with_others);
     json.close();
   }
   if (run.attached_pid)

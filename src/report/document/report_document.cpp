@@ -50,9 +50,9 @@ void add_usage(const model::RunInfo& run, std::vector<std::string>& facts) {
     facts.push_back("peak memory " + base::format_bytes(*run.usage->peak_rss_bytes) + " (RSS)");
   constexpr double kWorthSaying = 0.1;
   const auto& machine = run.usage->machine;
-  if (machine && machine->others >= kWorthSaying * machine->cpus)
-    facts.push_back(
-        fmt::format("other programs used {:.2f} of {} CPUs", machine->others, machine->cpus));
+  if (machine && machine->busy_with_others >= kWorthSaying * machine->cpus)
+    facts.push_back(fmt::format(
+        "other programs used {:.2f} of {} CPUs", machine->busy_with_others, machine->cpus));
 }
 
 /// "2.100 s", "2.100 s in window 3, ...", "2.100 s of process 4711"

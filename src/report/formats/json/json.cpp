@@ -509,7 +509,7 @@ void write_rank(JsonWriter& json, const model::Rank& rank) {
     json.close();
   }
   const model::RankWork& work = rank.work;
-  if (!work.known)
+  if (!work.is_known)
     return;
   json.open_line_object("work");
   json.field("kernels", work.kernels);
