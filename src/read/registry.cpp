@@ -35,7 +35,7 @@ constexpr std::size_t kLog = std::size_t{1} << 20;  ///< in which a table is loo
 
 /// What people give instead of a file that can be read, and what to do then.
 struct Lookalike {
-  std::string_view where;
+  std::string_view place;  ///< of the words: a column of registry.tsv
   std::string words;
   std::string_view what, hint;
 };
@@ -43,7 +43,7 @@ struct Lookalike {
 const std::vector<Lookalike>& lookalikes() {
   static const auto table = [] {
     std::vector<Lookalike> out;
-    for (const auto& [where, escaped, what, hint] : base::rows<4>(rangescope_registry)) {
+    for (const auto& [place, escaped, what, hint] : base::rows<4>(rangescope_registry)) {
       std::string words;
       for (std::size_t i = 0; i < escaped.size(); ++i) {
         int byte = static_cast<unsigned char>(escaped[i]);
@@ -53,17 +53,17 @@ const std::vector<Lookalike>& lookalikes() {
         }
         words += static_cast<char>(byte);
       }
-      out.push_back({where, std::move(words), what, hint.empty() ? out.back().hint : hint});
+      out.push_back({place, std::move(words), what, hint.empty() ? out.back().hint : hint});
     }
     return out;
   }();
   return table;
 }
 
-/// The first row of `where` whose words fit; null where none does.
-const Lookalike* first_row(std::string_view where, const auto& fits) {
+/// The first row of `place` whose words fit; null where none does.
+const Lookalike* first_row(std::string_view place, const auto& fits) {
   for (const Lookalike& row : lookalikes())
-    if (row.where == where && fits(row.words))
+    if (row.place == place && fits(row.words))
       return &row;
   return nullptr;
 }

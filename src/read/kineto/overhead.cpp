@@ -16,7 +16,7 @@ constexpr std::int64_t kSoon_ns =
 
 struct Spent {
   Span span;
-  bool own;  ///< else of the thread that this one waits for
+  bool is_own;  ///< else of the thread that this one waits for
 };
 
 /// What costs as much without a profiler.
@@ -85,7 +85,7 @@ void take_out_overhead(std::uint32_t domain, model::Session& session) {
   std::size_t next = 0;
   const auto take = [&](std::uint32_t thread, std::int64_t until) {  // what began before
     for (; next < spent[thread].size() && spent[thread][next].span.first < until; ++next) {
-      const auto& [span, own] = spent[thread][next];
+      const auto& [span, is_own] = spent[thread][next];
       const auto around =
           std::find_if(open.rbegin(), open.rend(), [&, start = span.first](std::uint32_t i) {
             return ranges[i].end_ns > start;
@@ -93,7 +93,7 @@ void take_out_overhead(std::uint32_t domain, model::Session& session) {
       if (around == open.rend())
         continue;
       const std::int64_t end = std::min(span.second, ranges[*around].end_ns);
-      if (own || (end == span.second && end <= until))
+      if (is_own || (end == span.second && end <= until))
         inside[*around] += end - span.first;
     }
   };

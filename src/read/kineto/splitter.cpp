@@ -64,7 +64,7 @@ bool Splitter::fill(std::size_t keep) {
   if (keep > 0) {
     std::memmove(buffer_.data(), buffer_.data() + keep, size_ - keep);
     size_ -= keep;
-    at_ -= keep;
+    position_ -= keep;
     dropped_ += keep;
   }
   const std::size_t block = file_ != nullptr ? kBlock : std::min(memory_.size(), kBlock);
@@ -90,135 +90,136 @@ bool Splitter::fill(std::size_t keep) {
 }
 
 /// Moves to what is no blank; what lies before it is dropped when a block is read.
-bool Splitter::skip_blanks(std::size_t& at) {
+bool Splitter::skip_blanks(std::size_t& position) {
   for (;;) {
-    while (at < size_ && is_blank(buffer_[at]))
-      ++at;
-    if (at < size_)
+    while (position < size_ && is_blank(buffer_[position]))
+      ++position;
+    if (position < size_)
       return true;
-    at_ = at;
-    if (!fill(at_))
+    position_ = position;
+    if (!fill(position_))
       return false;
-    at = at_;
+    position = position_;
   }
 }
 
-/// `at`: the opening quote; afterwards the place behind the closing one. Bytes from `begin` on are
-/// kept.
-bool Splitter::string_end(std::size_t& begin, std::size_t& at) {
-  std::size_t from = at + 1;
+/// `position`: the opening quote; afterwards the place behind the closing one. Bytes from `begin`
+/// on are kept.
+bool Splitter::string_end(std::size_t& begin, std::size_t& position) {
+  std::size_t search_begin = position + 1;
   for (;;) {
-    const void* found =
-        from < size_ ? std::memchr(buffer_.data() + from, '"', size_ - from) : nullptr;
+    const void* found = nullptr;
+    if (search_begin < size_)
+      found = std::memchr(buffer_.data() + search_begin, '"', size_ - search_begin);
     if (found == nullptr) {
-      const std::size_t behind = size_ - begin, open = at - begin;
+      const std::size_t behind = size_ - begin, open = position - begin;
       if (size_ - begin > kMostPiece)
         return fail("a string has no end");
-      at_ = begin;
+      position_ = begin;
       const bool has_more = fill(begin);
       begin = 0;
-      at = open;
-      from = std::max(at + 1, behind);
+      position = open;
+      search_begin = std::max(position + 1, behind);
       if (!has_more)
         return false;
       continue;
     }
     const auto quote = static_cast<std::size_t>(static_cast<const char*>(found) - buffer_.data());
     std::size_t slashes = 0;
-    while (quote - slashes - 1 > at && buffer_[quote - slashes - 1] == '\\')
+    while (quote - slashes - 1 > position && buffer_[quote - slashes - 1] == '\\')
       ++slashes;
     if (slashes % 2 == 0) {
-      at = quote + 1;
+      position = quote + 1;
       return true;
     }
-    from = quote + 1;
+    search_begin = quote + 1;
   }
 }
 
-/// The value that begins at at_, which moves behind it.
+/// The value that begins at position_, which moves behind it.
 bool Splitter::value(std::string_view& text) {
-  std::size_t begin = at_, at = at_, depth = 0;
+  std::size_t begin = position_, position = position_, depth = 0;
   for (;;) {
     const auto& telling = depth > 0 ? kInside : kOutside;
     for (const char* data = buffer_.data();
-         at < size_ && !telling[static_cast<unsigned char>(data[at])];)
-      ++at;
-    if (at >= size_) {
+         position < size_ && !telling[static_cast<unsigned char>(data[position])];)
+      ++position;
+    if (position >= size_) {
       if (size_ - begin > kMostPiece)
         return fail("a value has no end");
-      const std::size_t length = at - begin;
-      at_ = begin;
+      const std::size_t length = position - begin;
+      position_ = begin;
       const bool has_more = fill(begin);
       begin = 0;
-      at = length;
+      position = length;
       if (has_more)
         continue;
       return false;
     }
-    const char c = buffer_[at];
+    const char c = buffer_[position];
     if (c == '"') {
-      if (!string_end(begin, at))
+      if (!string_end(begin, position))
         return false;
     } else if (c == '{' || c == '[') {
       ++depth;
-      ++at;
+      ++position;
       continue;
     } else if (c == '}' || c == ']') {
       if (depth == 0)
         break;  // the end of what holds the scalar
       --depth;
-      ++at;
+      ++position;
     } else if (depth == 0) {
       break;  // a comma or a blank behind a scalar
     } else {
-      ++at;
+      ++position;
       continue;
     }
     if (depth == 0)
       break;
   }
-  if (at == begin)
+  if (position == begin)
     return fail("a value is missing");
-  text = std::string_view(buffer_).substr(begin, at - begin);
-  at_ = at;
+  text = std::string_view(buffer_).substr(begin, position - begin);
+  position_ = position;
   return true;
 }
 
 /// Moves to the next member or event, or to the bracket that closes them.
-bool Splitter::next_item(std::size_t& at, bool after_comma) {
-  if (!skip_blanks(at))
+bool Splitter::next_item(std::size_t& position, bool after_comma) {
+  if (!skip_blanks(position))
     return fail(kEndsEarly);
-  if (buffer_[at] != ',' || !after_comma)
+  if (buffer_[position] != ',' || !after_comma)
     return true;
-  return skip_blanks(++at) || fail(kEndsEarly);
+  return skip_blanks(++position) || fail(kEndsEarly);
 }
 
 bool Splitter::member(Piece& piece) {
-  std::size_t at = at_;
-  if (!next_item(at, !first_))
+  std::size_t position = position_;
+  if (!next_item(position, !first_))
     return false;
   first_ = false;
-  if (buffer_[at] == '}') {
-    at_ = at + 1;
+  if (buffer_[position] == '}') {
+    position_ = position + 1;
     state_ = State::kEnd;
     return false;
   }
-  if (buffer_[at] != '"')
+  if (buffer_[position] != '"')
     return fail("the name of a member is missing");
-  std::size_t begin = at;
-  if (!string_end(begin, at))
+  std::size_t begin = position;
+  if (!string_end(begin, position))
     return fail(kEndsEarly);
-  key_ = buffer_.substr(begin + 1, at - begin - 2);
-  if (!skip_blanks(at))
+  key_ = buffer_.substr(begin + 1, position - begin - 2);
+  if (!skip_blanks(position))
     return fail(kEndsEarly);
-  if (buffer_[at] != ':')
+  if (buffer_[position] != ':')
     return fail("a colon is missing");
-  ++at;
-  if (!skip_blanks(at))
+  ++position;
+  if (!skip_blanks(position))
     return fail(kEndsEarly);
-  at_ = at;
-  if (key_ == "traceEvents" && buffer_[at] == '[') {
-    ++at_;
+  position_ = position;
+  if (key_ == "traceEvents" && buffer_[position] == '[') {
+    ++position_;
     state_ = State::kEvents;
     first_ = true;
     return true;
@@ -230,12 +231,12 @@ bool Splitter::member(Piece& piece) {
 }
 
 bool Splitter::event(Piece& piece) {
-  std::size_t at = at_;
-  if (!next_item(at, true))
+  std::size_t position = position_;
+  if (!next_item(position, true))
     return false;
-  at_ = at;
-  if (buffer_[at] == ']') {
-    ++at_;
+  position_ = position;
+  if (buffer_[position] == ']') {
+    ++position_;
     state_ = array_root_ ? State::kEnd : State::kMembers;
     first_ = false;
     piece = {};
@@ -253,17 +254,17 @@ bool Splitter::next(Piece& piece) {
     if (state_ == State::kEnd)
       return false;
     if (state_ == State::kBegin) {
-      std::size_t at = at_;
+      std::size_t position = position_;
       if (size_ == 0)
         (void)fill(0);
       if (std::string_view(buffer_).substr(0, 3) == "\xef\xbb\xbf")
-        at = 3;
-      if (!skip_blanks(at))
+        position = 3;
+      if (!skip_blanks(position))
         return fail(damaged_ ? "its compressed data are damaged" : "it is empty");
-      array_root_ = buffer_[at] == '[';
-      if (!array_root_ && buffer_[at] != '{')
+      array_root_ = buffer_[position] == '[';
+      if (!array_root_ && buffer_[position] != '{')
         return fail("it is not JSON");
-      at_ = at + 1;
+      position_ = position + 1;
       state_ = array_root_ ? State::kEvents : State::kMembers;
       continue;
     }

@@ -46,16 +46,16 @@ class Splitter {
   /// The same of a trace of which events were read: "the trace ends early, a colon is missing".
   [[nodiscard]] std::string early_end() const;
   /// Bytes of the unpacked document before what is read next.
-  [[nodiscard]] std::uint64_t offset() const { return dropped_ + at_; }
+  [[nodiscard]] std::uint64_t offset() const { return dropped_ + position_; }
 
  private:
   enum class State : std::uint8_t { kBegin, kMembers, kEvents, kEnd };
 
   bool fill(std::size_t keep);
-  bool skip_blanks(std::size_t& at);
-  bool string_end(std::size_t& begin, std::size_t& at);
+  bool skip_blanks(std::size_t& position);
+  bool string_end(std::size_t& begin, std::size_t& position);
   bool value(std::string_view& text);
-  bool next_item(std::size_t& at, bool after_comma);
+  bool next_item(std::size_t& position, bool after_comma);
   bool member(Piece& piece);
   bool event(Piece& piece);
   bool fail(std::string what);
@@ -63,7 +63,7 @@ class Splitter {
   base::Owned<gzFile_s, &::gzclose> file_;
   std::string_view memory_;  ///< not yet taken bytes of a text in memory
   std::string buffer_;       ///< the bytes of `size_`, then room for padding
-  std::size_t size_ = 0, at_ = 0;
+  std::size_t size_ = 0, position_ = 0;
   std::uint64_t dropped_ = 0, most_ = UINT64_MAX;  ///< bytes dropped; that it may have
   State state_ = State::kBegin;
   bool array_root_ = false, first_ = true, damaged_ = false;

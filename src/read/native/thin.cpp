@@ -72,7 +72,7 @@ OpenCell Thinner::enter(const OpenCell* above,
     first_of_[{thread_, domain, name}] = {open.cell, open.depth};
   if (open.cell == kNone)
     return open;
-  open.ordinal = cells_[open.cell].seen++;
+  open.ordinal = cells_[open.cell].occurrences++;
   if (plan_ == nullptr)
     ++counted_[open.cell].count;
   return open;

@@ -99,7 +99,7 @@ class Thinner {
     std::uint32_t listed = model::kNone;  ///< a closed range of it that stays
     std::uint32_t tally = model::kNone;   ///< index into Session::unlisted
     std::uint32_t as_long = 0;            ///< as the shortest of the longest, and listed
-    std::uint64_t seen = 0;
+    std::uint64_t occurrences = 0;        ///< so far
   };
   struct Later {  ///< unlisted ranges behind the first third, by tally
     model::Distribution wall, unrecorded;

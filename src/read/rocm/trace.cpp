@@ -138,10 +138,10 @@ class TraceReader {
     if (*end < *start)
       return builder_.bad_length();
     const std::string& lane_name = lanes_[*lane];
-    const auto known = std::find_if(std::begin(kLanes), std::end(kLanes), [&](const Lane& each) {
-      return lane_name.starts_with(each.name);
+    const auto lane_row = std::find_if(std::begin(kLanes), std::end(kLanes), [&](const Lane& row) {
+      return lane_name.starts_with(row.name);
     });
-    held.category = known == std::end(kLanes) ? lane_name : std::string(known->category);
+    held.category = lane_row == std::end(kLanes) ? lane_name : std::string(lane_row->category);
     held.name = text(event, "name");
     held.arguments = text(args, "args");
     held.lane = *lane;
@@ -173,10 +173,10 @@ class TraceReader {
     for (const Arrow& arrow : arrows_) {
       if (!arrow.from_call)
         continue;
-      auto at = begins.upper_bound({arrow.lane, arrow.thread, arrow.ts});
-      if (at == begins.begin())
+      const auto after = begins.upper_bound({arrow.lane, arrow.thread, arrow.ts});
+      if (after == begins.begin())
         continue;
-      Held& call = *std::prev(at)->second;
+      Held& call = *std::prev(after)->second;
       if (call.lane != arrow.lane || call.thread != arrow.thread || call.ts_end < arrow.ts)
         continue;
       if (!call.event.correlation)

@@ -159,16 +159,16 @@ class SnapshotReader {
   }
 
   void add_event(PickleValue list, PickleValue dict, std::string_view name) {
-    const auto* known =
+    const auto* row =
         std::ranges::find(kActions, name, &std::pair<std::string_view, Action>::first);
-    if (known == std::end(kActions)) {
+    if (row == std::end(kActions)) {
       if (name != "snapshot")
         ++unknown_events_;
       return;
     }
     const std::int64_t time_us = integer(dict, kTimeUs, -1);
     Event event;
-    event.action = known->second;
+    event.action = row->second;
     event.address = size(dict, machine_.find(dict, kAddr) != nullptr ? kAddr : kDeviceFree);
     event.bytes = size(dict, kSize);
     event.stack = stack_of(dict);

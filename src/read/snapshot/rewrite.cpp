@@ -123,7 +123,7 @@ class TextRewriter {
  private:
   /// Bytes of the pickle that are replaced.
   struct Edit {
-    std::size_t at = 0, size = 0;
+    std::size_t offset = 0, size = 0;
     std::string bytes;
   };
 
@@ -133,10 +133,10 @@ class TextRewriter {
                       fmt::format("{}: byte {}", name_, opcode_at_));
   }
 
-  [[nodiscard]] std::uint64_t number_at(std::size_t at, std::size_t bytes) const {
+  [[nodiscard]] std::uint64_t number_at(std::size_t offset, std::size_t bytes) const {
     std::uint64_t number = 0;
     for (std::size_t i = bytes; i-- > 0;)
-      number = number << 8 | static_cast<unsigned char>(pickle_[at + i]);
+      number = number << 8 | static_cast<unsigned char>(pickle_[offset + i]);
     return number;
   }
 
@@ -188,7 +188,7 @@ class TextRewriter {
     if (!found->second)
       return;
     Edit& edit = edits_.emplace_back();
-    edit.at = opcode_at_;
+    edit.offset = opcode_at_;
     edit.size = 1 + length_bytes + text.size();
     edit.bytes = text_opcode_of(opcode, length_bytes, *found->second);
     if (frame_end_ == kNoFrame)
@@ -198,13 +198,13 @@ class TextRewriter {
   }
 
   [[nodiscard]] std::string edited() {
-    std::ranges::sort(edits_, {}, &Edit::at);
+    std::ranges::sort(edits_, {}, &Edit::offset);
     std::string out;
     std::size_t copied = 0;
     for (const Edit& edit : edits_) {
-      out += pickle_.substr(copied, edit.at - copied);
+      out += pickle_.substr(copied, edit.offset - copied);
       out += edit.bytes;
-      copied = edit.at + edit.size;
+      copied = edit.offset + edit.size;
     }
     return out += pickle_.substr(copied);
   }

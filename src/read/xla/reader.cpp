@@ -197,19 +197,19 @@ class SpaceReader {
             std::string_view& set) {
     std::optional<std::int64_t> id, reference;
     std::string_view value;
-    std::int64_t whole = -1;
+    std::int64_t integer = -1;
     read(message,
          unused_,
          number(1, id),
-         number(3, whole),
-         number(4, whole),
+         number(3, integer),
+         number(4, integer),
          text(5, value),
          number(7, reference));
     if (reference)
       value = name_in(stats_, reference);
     const std::string_view name = name_in(stats_, id);
-    if (name == "correlation_id" && whole > 0 && whole < UINT32_MAX)
-      out.correlation = static_cast<std::uint32_t>(whole);
+    if (name == "correlation_id" && integer > 0 && integer < UINT32_MAX)
+      out.correlation = static_cast<std::uint32_t>(integer);
     if (name == "kernel_details")
       kernel = value;
     if (name == "memcpy_details")

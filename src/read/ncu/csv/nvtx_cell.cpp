@@ -55,9 +55,9 @@ std::optional<Split> split_entry(std::string_view entry) {
       colons.push_back(i);
   }
   const auto field = [&](std::size_t c) {  // between colon c and the next
-    const std::size_t from = colons[c] + 1,
-                      to = c + 1 < colons.size() ? colons[c + 1] : entry.size();
-    return entry.substr(from, to - from);
+    const std::size_t begin = colons[c] + 1,
+                      end = c + 1 < colons.size() ? colons[c + 1] : entry.size();
+    return entry.substr(begin, end - begin);
   };
   std::optional<Split> longest;
   const std::size_t n = colons.size();

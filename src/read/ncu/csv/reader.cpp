@@ -289,21 +289,21 @@ class CsvSession {
         guess.see(cell(row, columns_.average), row.line);
       }
     }
-    const auto at = [&](std::uint64_t where) { return path_ + ":" + std::to_string(where); };
+    const auto line_text = [&](std::uint64_t line) { return path_ + ":" + std::to_string(line); };
     constexpr std::string_view kHint =
         "Name the number format: --number-format C (1,234.5) or de (1.234,5).";
     if (guess.contradicts()) {
       return fail(Code::kBadData,
                   "numbers have a decimal point in line " + std::to_string(guess.dot_line()) +
                       " and a decimal comma in line " + std::to_string(guess.comma_line()),
-                  at(std::max(guess.dot_line(), guess.comma_line())),
+                  line_text(std::max(guess.dot_line(), guess.comma_line())),
                   std::string(kHint));
     }
     if (guess.ambiguous()) {
       return fail(Code::kBadData,
                   "'" + std::string(guess.open_cell()) +
                       "' is ambiguous, and no other number of the file decides it",
-                  at(guess.open_line()),
+                  line_text(guess.open_line()),
                   std::string(kHint));
     }
     point_ = guess.point();
@@ -499,9 +499,9 @@ class CsvSession {
       measurement.thread = index_.threads.of(
           {measurement.process, static_cast<std::uint32_t>(stack.front().thread)});
       // the innermost of the default domain last: it is what a range result is taken for
-      for (const bool own : {false, true}) {
+      for (const bool of_default_domain : {false, true}) {
         for (const CellRange& range : stack) {
-          if (range.domain.empty() == own)
+          if (range.domain.empty() == of_default_domain)
             add(range, model::RangeKind::kPushPop);
         }
       }
@@ -683,13 +683,13 @@ class CsvSession {
 };
 
 /// A table of ncu begins somewhere in the text.
-bool has_header(std::string_view where) {
+bool has_header(std::string_view text) {
   for (const std::string_view begin : {"\"ID\",\"Process ID\",",
                                        "\"Process ID\",\"Process Name\",\"Host Name\",",
                                        "\"Domain\",\"Range:PL_Type"}) {
-    for (std::size_t at = where.find(begin); at != std::string_view::npos;
-         at = where.find(begin, at + 1)) {
-      if (at == 0 || where[at - 1] == '\n' || where.substr(0, at) == "\xef\xbb\xbf")
+    for (std::size_t place = text.find(begin); place != std::string_view::npos;
+         place = text.find(begin, place + 1)) {
+      if (place == 0 || text[place - 1] == '\n' || text.substr(0, place) == "\xef\xbb\xbf")
         return true;
     }
   }

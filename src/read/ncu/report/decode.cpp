@@ -41,26 +41,7 @@ class Decoder {
                        bytes(14)})(at);
         };
     switch (entry.kind) {
-      case ResultKind::kKernel:
-        // API call, program handle, kernel id, dimensionality, offsets, creation time, source, api,
-        // sections, series, rules, names of context and stream, clocks, CPU stack, collection
-        // scope, green context are of no use; 35 (2025) holds the driver's version
-        read(message,
-             number(1, out.thread),
-             text(5, out.mangled),
-             text(6, out.function),
-             text(7, out.demangled),
-             each(10, [&](std::string_view m) { out.grid = dimensions(m); }),
-             each(11, [&](std::string_view m) { out.block = dimensions(m); }),
-             metrics(13),
-             nvtx(21),
-             number(22, out.context),
-             number(23, out.stream),
-             skip({varint(2),  varint(3),  varint(4),  varint(8),  bytes(9),  bytes(12),
-                   varint(14), bytes(15),  varint(16), bytes(17),  bytes(18), bytes(19),
-                   varint(20), bytes(24),  bytes(25),  bytes(26),  bytes(27), bytes(28),
-                   varint(29), varint(30), bytes(31),  fixed32(35)}));
-        break;
+      case ResultKind::kKernel: kernel(message, metrics(13), nvtx(21)); break;
       case ResultKind::kRange:  // clocks, source; rules from 2025 on
         read(message,
              skip({bytes(12), bytes(13), varint(15), varint(16), bytes(20), fixed32(21)}),
@@ -95,6 +76,29 @@ class Decoder {
   template <class... Fields>
   void read(std::string_view message, const Fields&... fields) {
     proto::read(message, unknown_, fields...);
+  }
+
+  // API call, program handle, kernel id, dimensionality, offsets, creation time, source, api,
+  // sections, series, rules, names of context and stream, clocks, CPU stack, collection scope,
+  // green context are of no use; 35 (2025) holds the driver's version
+  template <class Metrics, class Nvtx>
+  void kernel(std::string_view message, const Metrics& metrics, const Nvtx& nvtx) {
+    Result& out = result_;
+    read(message,
+         number(1, out.thread),
+         text(5, out.mangled),
+         text(6, out.function),
+         text(7, out.demangled),
+         each(10, [&](std::string_view m) { out.grid = dimensions(m); }),
+         each(11, [&](std::string_view m) { out.block = dimensions(m); }),
+         metrics,
+         nvtx,
+         number(22, out.context),
+         number(23, out.stream),
+         skip({varint(2),  varint(3),  varint(4),  varint(8),  bytes(9),  bytes(12),
+               varint(14), bytes(15),  varint(16), bytes(17),  bytes(18), bytes(19),
+               varint(20), bytes(24),  bytes(25),  bytes(26),  bytes(27), bytes(28),
+               varint(29), varint(30), bytes(31),  fixed32(35)}));
   }
 
   std::array<std::uint32_t, 3> dimensions(std::string_view message) {

@@ -108,10 +108,10 @@ class BlockWalker {
       if (!header)
         return damaged(offset, "block header cannot be read");
       offset += 4 + size;
-      const std::uint64_t there = bytes.size() - offset;
-      read_entries(offset, std::min(payload_, there));
-      if (payload_ > there)
-        return torn(offset, there);
+      const std::uint64_t available = bytes.size() - offset;
+      read_entries(offset, std::min(payload_, available));
+      if (payload_ > available)
+        return torn(offset, available);
       offset += payload_;
       file_.passed(offset);  // neighbours of the headers are mapped along with them
     }

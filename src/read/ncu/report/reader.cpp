@@ -264,7 +264,7 @@ class Builder {
   struct Metric {
     std::uint32_t index = kNone;
     double factor = 1;
-    bool known = false;
+    bool is_resolved = false;
     std::uint8_t role = 0;  // see Role
   };
   enum Role : std::uint8_t {
@@ -313,9 +313,9 @@ class Builder {
     if (metrics_.empty())
       metrics_.resize(file_.string_count());
     Metric& metric = metrics_[id];
-    if (metric.known)
+    if (metric.is_resolved)
       return metric;
-    metric.known = true;
+    metric.is_resolved = true;
     const std::string_view name = file_.string(id);
     metric.role = role_of(name);
     if (metric.role == kSkipped || metric.role == kDevice || metric.role == kIdentity)
@@ -445,17 +445,17 @@ class Builder {
   /// other thread that has one (a backward pass).
   static const NvtxThread* thread_with_stack(const NvtxState& state, std::uint64_t launching) {
     const NvtxThread* first = nullptr;
-    std::size_t others = 0;
+    std::size_t other_stacks = 0;
     for (const NvtxThread& thread : state.threads) {
       if (thread.stack.empty())
         continue;
       if (thread.tid == launching)
         return &thread;
-      if (others == 0)
+      if (other_stacks == 0)
         first = &thread;
-      ++others;
+      ++other_stacks;
     }
-    return others > 1 ? nullptr : first;
+    return other_stacks > 1 ? nullptr : first;
   }
 
   void open_ranges(const Result& result, model::Measurement& measurement) {

@@ -26,9 +26,9 @@ bool is_zstd(std::string_view head) {
   return head.starts_with("\x28\xb5\x2f\xfd");
 }
 
-std::string unpack_head(std::string_view bytes, std::size_t most) {
+std::string unpack_head(std::string_view bytes, std::size_t limit) {
   Stream stream(bytes);
-  std::string out(most, '\0');
+  std::string out(limit, '\0');
   ZSTD_outBuffer to{out.data(), out.size(), 0};
   while (to.pos < to.size && stream.in.pos < stream.in.size) {
     const std::size_t before = to.pos + stream.in.pos;
@@ -40,14 +40,16 @@ std::string unpack_head(std::string_view bytes, std::size_t most) {
   return out;
 }
 
-base::Result<Unpacked> unpack(std::string_view bytes, const std::string& path, std::size_t most) {
-  if (most == 0)
-    most = base::most_unpacked(bytes.size());
+base::Result<Unpacked> unpack(std::string_view bytes, const std::string& path, std::size_t limit) {
+  if (limit == 0)
+    limit = base::most_unpacked(bytes.size());
   Stream stream(bytes);
   Unpacked out;
   std::string piece(kStep, '\0');
   std::size_t left = 0;  // what the decoder still expects of the current frame
-  const auto here = [&] { return path + ": compressed offset " + std::to_string(stream.in.pos); };
+  const auto offset_text = [&] {
+    return path + ": compressed offset " + std::to_string(stream.in.pos);
+  };
   for (;;) {
     ZSTD_outBuffer to{piece.data(), piece.size(), 0};
     const std::size_t before = stream.in.pos;
@@ -56,13 +58,13 @@ base::Result<Unpacked> unpack(std::string_view bytes, const std::string& path, s
       return base::fail(
           base::Code::kBadData,
           std::string("damaged zstd stream: ") + ZSTD_getErrorName(rc),
-          here(),
+          offset_text(),
           "Check that the file was copied whole, or unpack it with `zstd -d` to see what is left.");
     }
-    if (to.pos > most - out.bytes.size()) {
+    if (to.pos > limit - out.bytes.size()) {
       return base::fail(base::Code::kBadData,
-                        "unpacks to more than " + std::to_string(most) + " bytes",
-                        here(),
+                        "unpacks to more than " + std::to_string(limit) + " bytes",
+                        offset_text(),
                         "Unpack it with `zstd -d` and give the unpacked report.");
     }
     out.bytes.append(piece, 0, to.pos);

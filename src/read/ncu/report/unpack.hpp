@@ -19,12 +19,12 @@ struct Unpacked {
 };
 
 [[nodiscard]] bool is_zstd(std::string_view head);
-/// At most the first `most` bytes; fewer when the stream is short, torn or damaged.
-[[nodiscard]] std::string unpack_head(std::string_view bytes, std::size_t most);
+/// At most the first `limit` bytes; fewer when the stream is short, torn or damaged.
+[[nodiscard]] std::string unpack_head(std::string_view bytes, std::size_t limit);
 /// All of it (one frame or several end to end). kBadData at the compressed offset where it is
-/// damaged, or has made more than `most` bytes (0: base::most_unpacked).
+/// damaged, or has made more than `limit` bytes (0: base::most_unpacked).
 [[nodiscard]] base::Result<Unpacked> unpack(std::string_view bytes,
                                             const std::string& path,
-                                            std::size_t most = 0);
+                                            std::size_t limit = 0);
 
 }  // namespace rangescope::read::ncu_report

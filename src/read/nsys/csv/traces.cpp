@@ -333,10 +333,10 @@ Traces::ExecutionRow* Traces::execution_of(const WorkRow& work) {
       [&](const ExecutionRow& row, const auto& wanted) { return key(row) < wanted; });
   if (first_alike == executions_.end() || key(*first_alike) != key(work))
     return nullptr;
-  const auto next = first_alike + first_alike->taken;  // each belongs to one work
+  const auto next = first_alike + first_alike->matched;  // each belongs to one work
   if (next >= executions_.end() || key(*next) != key(work))
     return nullptr;
-  ++first_alike->taken;
+  ++first_alike->matched;
   return &*next;
 }
 

@@ -70,7 +70,7 @@ class Traces {
     std::int64_t call_start, call_end, start, end;
     model::StringId name, function;
     std::uint32_t pid, tid, ordinal, shape;
-    std::uint32_t taken;  ///< on the first of those that are alike: how many of them belong to work
+    std::uint32_t matched;  ///< on the first of those that are alike: how many belong to work
   };
   struct CallRow {
     std::int64_t start, end;
