@@ -119,21 +119,21 @@ std::size_t column_width(char32_t c) {
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1), previous(b.size() + 1), row(b.size() + 1);
+  std::vector<std::size_t> row_two_above(b.size() + 1), row_above(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j)
-    previous[j] = j;
+    row_above[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
-      row[j] = std::min({previous[j] + 1, row[j - 1] + 1, previous[j - 1] + change});
+      row[j] = std::min({row_above[j] + 1, row[j - 1] + 1, row_above[j - 1] + change});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], before[j - 2] + 1);
+        row[j] = std::min(row[j], row_two_above[j - 2] + 1);
     }
-    std::swap(before, previous);
-    std::swap(previous, row);
+    std::swap(row_two_above, row_above);
+    std::swap(row_above, row);
   }
-  return previous[b.size()];
+  return row_above[b.size()];
 }
 
 }  // namespace

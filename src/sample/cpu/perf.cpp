@@ -188,6 +188,7 @@ void mark_samples_that_stayed(std::vector<PerfRecord>& records) {
   }
 }
 
+/// Records that the clock gives, and no other event.
 bool of_clock(const perf_event_header& header) {
   switch (header.type) {
     case PERF_RECORD_SAMPLE:

@@ -68,23 +68,23 @@ void RealTime::rests(bool nothing_is_urgent) {
 }
 
 void RealTime::watch() {
-  std::uint64_t before = 0;
+  std::uint64_t previous_piece = 0;
   int times_taken = 0;
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kMost, [this] { return over_; })) {
-    const std::uint64_t now = piece_.load(std::memory_order_relaxed);
-    const bool stays = works_.load(std::memory_order_relaxed) && now == before;
-    if (stays && !taken_) {
+    const std::uint64_t piece = piece_.load(std::memory_order_relaxed);
+    const bool is_stuck = works_.load(std::memory_order_relaxed) && piece == previous_piece;
+    if (is_stuck && !taken_) {
       taken_ = true;
       set_policy(watched_, SCHED_OTHER, 0);
       if (++times_taken == kMostTimes)
         return;
-    } else if (!stays && taken_) {
+    } else if (!is_stuck && taken_) {
       taken_ = false;
       if (!rests_)
         set_policy(watched_, SCHED_FIFO, 1);
     }
-    before = now;
+    previous_piece = piece;
   }
 }
 

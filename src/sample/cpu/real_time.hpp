@@ -34,13 +34,14 @@ class RealTime {
   void rests(bool nothing_is_urgent);
 
  private:
+  /// The watchdog: looks every kMost whether the thread is still at the same piece of work.
   void watch();
   pthread_t watched_;
-  std::atomic<std::uint64_t> piece_{0};
-  std::atomic<bool> works_{false};
+  std::atomic<std::uint64_t> piece_{0};  ///< number of the piece of work
+  std::atomic<bool> works_{false};       ///< it is under way
   std::mutex mutex_;
   std::condition_variable ended_;
-  bool over_ = false, taken_ = false;  // under mutex_
+  bool over_ = false, taken_ = false;  ///< under mutex_; `taken_`: the priority, by the watchdog
   bool rests_ = false;
   std::thread watchdog_;
 };

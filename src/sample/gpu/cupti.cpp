@@ -553,7 +553,7 @@ class Loaded final : public Cupti {
   std::map<std::string, Bytes> available_;
 };
 
-Result<void> fill(Api& api) {
+Result<void> load_functions(Api& api) {
   const auto missing = [&](const char* name) {
     return base::fail(
         Code::kToolMissing,
@@ -596,7 +596,7 @@ Result<std::unique_ptr<Cupti>> open_cupti() {
         "CUPTI was not found",
         wanted != nullptr ? wanted : "libcupti.so.13",
         "Install the CUDA toolkit's CUPTI, or set RANGESCOPE_CUPTI to the library's path.");
-  TRY(fill(api));
+  TRY(load_functions(api));
   (void)api.cuptiGetVersion(&api.version);
   return std::make_unique<Loaded>(std::move(api), driver);
 }
