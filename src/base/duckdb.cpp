@@ -84,8 +84,9 @@ Result<Api> load() {
   const std::string beside =
       (self_path().parent_path().parent_path() / "lib" / "libduckdb.so").string();
   const bool named = path != nullptr && *path != '\0';
-  std::vector<std::string> places =
-      named ? std::vector<std::string>{path} : std::vector<std::string>{beside, "libduckdb.so"};
+  std::vector<std::string> places = {beside, "libduckdb.so"};
+  if (named)
+    places = {path};
   for (const std::string& place : places) {
     api.library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (api.library != nullptr)
@@ -122,10 +123,14 @@ const Result<Api>& api() {
   return kApi;
 }
 
+std::string failure_text(const char* message) {
+  return message != nullptr ? message : "unknown failure";
+}
+
 /// DuckDB's messages name the kind of failure first, and may go over several lines with a copy of
 /// the SQL.
 Error duck_error(const char* message) {
-  const std::string text = message != nullptr ? message : "unknown failure";
+  const std::string text = failure_text(message);
   const std::string first_line(split(text, '\n').front());
   const bool is_about_data = text.starts_with("IO Error") || text.starts_with("Out of Memory") ||
                              text.starts_with("INTERRUPT") || text.starts_with("Invalid") ||
@@ -337,9 +342,7 @@ Result<void> DuckAppender::check(int state) const {
   if (state == kSuccess)
     return {};
   const char* error = handle_ ? api()->appender_error(handle_.get()) : nullptr;
-  return fail(
-      Code::kInternal,
-      std::string("DuckDB takes no row: ") + (error != nullptr ? error : "unknown failure"));
+  return fail(Code::kInternal, "DuckDB takes no row: " + failure_text(error));
 }
 // A failure of a value shows at the end of its row, which then lacks it.
 void DuckAppender::add(std::int64_t value) {

@@ -146,12 +146,14 @@ Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
   file.target_ = in_place(path);
   const bool exists = ::lstat(file.target_.c_str(), &status) == 0;
   if (exists && !S_ISREG(status.st_mode)) {
-    return fail(
-        Code::kUsage,
-        std::string("it is ") + kind_of_file(status.st_mode) +
-            ", and only a plain file is replaced",
-        path.string(),
-        S_ISDIR(status.st_mode) ? "Name a file in it." : "Name a file, or - for standard output.");
+    std::string hint = "Name a file, or - for standard output.";
+    if (S_ISDIR(status.st_mode))
+      hint = "Name a file in it.";
+    return fail(Code::kUsage,
+                std::string("it is ") + kind_of_file(status.st_mode) +
+                    ", and only a plain file is replaced",
+                path.string(),
+                std::move(hint));
   }
   file.path_ = path;
   auto name = std::make_unique<std::string>(file.target_.string() + ".XXXXXX");
@@ -231,11 +233,14 @@ std::optional<std::filesystem::path> find_on_path(std::string_view name) {
     return std::nullopt;
   if (name.find('/') != std::string_view::npos) {
     std::filesystem::path path(name);
-    return runnable(path) ? std::optional(path) : std::nullopt;
+    if (!runnable(path))
+      return std::nullopt;
+    return path;
   }
   const char* list = std::getenv("PATH");
-  for (const std::string_view folder :
-       split(list == nullptr ? "/usr/local/bin:/usr/bin:/bin" : list, ':')) {
+  if (list == nullptr)
+    list = "/usr/local/bin:/usr/bin:/bin";
+  for (const std::string_view folder : split(list, ':')) {
     std::filesystem::path path = std::filesystem::path(folder.empty() ? "." : folder) / name;
     if (runnable(path))
       return path;
@@ -250,7 +255,9 @@ std::filesystem::path self_path() {
     return path;
   const auto* started_as =
       reinterpret_cast<const char*>(::getauxval(AT_EXECFN));  // where there is no /proc
-  return started_as == nullptr ? path : std::filesystem::weakly_canonical(started_as, error);
+  if (started_as == nullptr)
+    return path;
+  return std::filesystem::weakly_canonical(started_as, error);
 }
 
 std::filesystem::path state_folder() {

@@ -76,10 +76,11 @@ Result<HeldFolder> HeldFolder::take(const fs::path& path) {
   const int fd = ::open(in_place(path).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0 && errno == EMFILE)
     return held;
-  if (fd < 0)
-    return fail(errno == EACCES ? Code::kPermission : Code::kIo,
-                std::string("cannot open the folder: ") + std::strerror(errno),
-                path.string());
+  if (fd < 0) {
+    const Code code = errno == EACCES ? Code::kPermission : Code::kIo;
+    return fail(
+        code, std::string("cannot open the folder: ") + std::strerror(errno), path.string());
+  }
   held.fd_ = fd;
   struct stat status {};
   const int spare = ::dup(fd);
@@ -92,11 +93,14 @@ Result<HeldFolder> HeldFolder::take(const fs::path& path) {
         ::fchmod(fd, status.st_mode & 07777 & ~kOthersWrite) == 0 && ::fstat(fd, &status) == 0;
   const bool foreign =
       status.st_uid != ::geteuid() && status.st_uid != 0 && status.st_uid != owner_here(fd);
-  if (!has_status || foreign || (status.st_mode & kOthersWrite) != 0)
-    return fail(Code::kPermission,
-                foreign ? "this folder belongs to another user" : "others may write to this folder",
-                path.string(),
-                "Name a folder that only you can write to");
+  std::string problem;
+  if (!has_status || (status.st_mode & kOthersWrite) != 0)
+    problem = "others may write to this folder";
+  if (foreign)
+    problem = "this folder belongs to another user";
+  if (!problem.empty())
+    return fail(
+        Code::kPermission, problem, path.string(), "Name a folder that only you can write to");
   std::error_code error;
   const std::lock_guard guard(g_guard);
   g_held.push_back({whole(path), fs::absolute(path, error), fd});

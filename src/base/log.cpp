@@ -51,7 +51,9 @@ void log(Level level, std::string_view text) {
 }
 
 void log(const Error& error) {
-  std::string text = error.where.empty() ? error.what : error.where + ": " + error.what;
+  std::string text = error.what;
+  if (!error.where.empty())
+    text = error.where + ": " + text;
   if (!error.hint.empty())
     text += "\nrangescope: hint: " + error.hint;
   log(Level::kError, text);

@@ -107,7 +107,8 @@ std::uint32_t Sampler::number_of(Thread& thread, std::uint32_t tid) {
   if (thread.creator == 0 || creator == threads_.end())
     return thread.number;
   const std::uint32_t number = thread.number;
-  creator->second.creator = creator->second.number == kNone ? 0 : creator->second.creator;
+  if (creator->second.number == kNone)
+    creator->second.creator = 0;
   creators_out_.item(number - 1, number_of(creator->second, thread.creator) - 1);
   return number;
 }
@@ -180,7 +181,8 @@ void Sampler::ended(const Task& task, std::int64_t at_ns) {
   if (const auto entry = threads_.find(task.tid); entry != threads_.end()) {
     Thread& gone = entry->second;
     wait_ended(gone, task.tid, at_ns);
-    short_lives_ += gone.born ? 1 : 0;
+    if (gone.born)
+      ++short_lives_;
     if (gone.on_since_ns >= 0)
       gone.ran_ns += at_ns - gone.on_since_ns;
     if (gone.born && !gone.sampled && at_ns >= from_ns_)
@@ -406,7 +408,8 @@ std::uint32_t Sampler::stack_of(const Process& process) {
       if (python->is_loop(unwound_.addresses[i]) && ++loops > 0)
         inner_native = i;
     for (const PythonFrame& frame : python_)
-      groups += frame.entry ? 1 : 0;
+      if (frame.entry)
+        ++groups;
     unread_ = unread_ && loops > 0;
   }
   // Where code of a JIT compiler was passed, frames of the loop may be among those that were: it is

@@ -19,7 +19,9 @@ Tables* Module::tables() {
 Module& Modules::find(std::string_view path, std::uint32_t pid) {
   const bool file = path.starts_with('/') && !path.starts_with("//");
   const bool shared = file || path == "[vdso]";
-  std::string key = shared ? std::string(path) : std::string(path) + '\n' + std::to_string(pid);
+  std::string key(path);
+  if (!shared)
+    key += '\n' + std::to_string(pid);
   if (const auto found = by_name_.find(key); found != by_name_.end()) {
     if (file)
       found->second->mapped_by(pid);

@@ -194,7 +194,9 @@ std::vector<std::uint32_t> threads_of(std::uint32_t pid) {
 
 std::string name_of_thread(std::uint32_t pid, std::uint32_t tid) {
   const auto name = base::read_file(folder_of(pid) + "/task/" + std::to_string(tid) + "/comm");
-  return name ? std::string(base::trim(*name)) : std::string();
+  if (!name)
+    return {};
+  return std::string(base::trim(*name));
 }
 
 bool sleeps(std::uint32_t pid, std::uint32_t tid) {

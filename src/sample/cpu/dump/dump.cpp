@@ -106,7 +106,9 @@ std::optional<int> last_core(const std::string& folder) {
   if (fields.size() <= kCore)
     return std::nullopt;
   const auto core = base::to_uint(fields[kCore]);
-  return core ? std::optional(static_cast<int>(*core)) : std::nullopt;
+  if (!core)
+    return std::nullopt;
+  return static_cast<int>(*core);
 }
 
 /// Clocks of cores differ by what was stolen from each, so we go to a thread's core to read the
