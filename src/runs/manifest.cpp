@@ -51,7 +51,7 @@ OrderedJson usage_of(const model::ProcessUsage& usage) {
     json["peak_rss_bytes"] = *usage.peak_rss_bytes;
   if (usage.machine) {
     json["cpus"] = usage.machine->cpus;
-    json["other_cpus_used"] = usage.machine->others;
+    json["other_cpus_used"] = usage.machine->busy_with_others;
   }
   return json;
 }

@@ -56,7 +56,7 @@ TEST(Usage, WhatOthersUsedIsOfOneRunAlone) {
   runs.add(usage);
   ASSERT_TRUE(runs.together() && runs.together()->machine);
   EXPECT_EQ(runs.together()->machine->cpus, 4);
-  EXPECT_EQ(runs.together()->machine->others, 1.5);
+  EXPECT_EQ(runs.together()->machine->busy_with_others, 1.5);
   runs.add(usage);  // to each of two ranks the other one is another program
   ASSERT_TRUE(runs.together());
   EXPECT_FALSE(runs.together()->machine);
