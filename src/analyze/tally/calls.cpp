@@ -1,5 +1,7 @@
 // Collectives of a merged digest: what find_collectives() would have found in all captures, so that
 // the rest of analyze goes on from there.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -20,163 +22,207 @@ class Joiner {
 
   analyze::CollectiveCalls run(bool with_messages) {
     std::map<std::pair<bool, std::uint64_t>, std::vector<const Calls*>> communicators;
-    for (const Calls& calls : digest_.collectives)
+    std::size_t kept_calls = 0;
+    for (const Calls& calls : digest_.collectives) {
+      kept_calls += calls.calls.size();
       if (digest_.processes[calls.process].rank != kNone)
         communicators[{calls.nccl, calls.communicator}].push_back(&calls);
-    std::uint32_t more = 0;
-    std::size_t all = 0;
-    for (const Calls& calls : digest_.collectives)
-      all += calls.calls.size();
-    while ((all >> more) > kMostJoined)
-      ++more;
-    for (auto& [key, ranks] : communicators)
-      join(key.first, key.second, ranks, more);
-    if (with_messages)
-      messages();
-    for (auto* list : {&of_messages_, &of_standing_})
-      from_.insert(from_.end(), list->begin(), list->end());
-    for (const From& from : from_) {
-      Around& one = around_.emplace_back();
-      one.path = from.call->region;
-      one.context = from.call->context;
-      one.hidden_ns =
-          from.call->hidden_ns == kUnknown && !digest_.total ? 0 : number(from.call->hidden_ns);
-      one.represented_calls = from.stands_for;
     }
+    std::uint32_t added_shift = 0;
+    while ((kept_calls >> added_shift) > kMostJoined)
+      ++added_shift;
+    for (auto& [key, ranks] : communicators)
+      join(key.first, key.second, ranks, added_shift);
+    if (with_messages)
+      add_messages();
+    for (auto* list : {&of_messages_, &of_standing_})
+      sources_.insert(sources_.end(), list->begin(), list->end());
+    for (const Source& source : sources_)
+      around_.push_back(around_of(source));
     return std::move(found_);
   }
 
-  [[nodiscard]] const std::vector<Around>& around() const {
-    return around_;
-  }  ///< of the calls that run() found
+  /// Of the calls that run() found.
+  [[nodiscard]] const std::vector<Around>& around() const { return around_; }
   [[nodiscard]] std::uint32_t widest() const { return widest_; }
   [[nodiscard]] std::uint32_t messages_shift() const { return messages_shift_; }
 
-  /// What of the first nanoseconds of a call lies beside other kernels.
-  [[nodiscard]] double beside(const Timed& one, std::int64_t ns) const {
-    const From& from = from_[one.number];
-    std::int64_t sum = 0;
-    for (std::uint32_t i = from.call->beside; i < from.call->beside + from.call->parts; ++i)
-      sum += std::max<std::int64_t>(
-          0, std::min(ns, (*from.beside)[i].second) - (*from.beside)[i].first);
-    return std::min(number(sum), around_[one.number].hidden_ns);
+  /// In which part of the first nanoseconds of a call other kernels ran.
+  [[nodiscard]] double hidden_ns(const Timed& call, std::int64_t first_ns) const {
+    const Source& source = sources_[call.number];
+    const std::uint32_t first = source.call->first_span;
+    std::int64_t sum_ns = 0;
+    for (std::uint32_t i = first; i < first + source.call->spans; ++i) {
+      const auto& [start_ns, end_ns] = (*source.other_kernels)[i];
+      sum_ns += std::max<std::int64_t>(0, std::min(first_ns, end_ns) - start_ns);
+    }
+    return std::min(number(sum_ns), around_[call.number].hidden_ns);
   }
 
  private:
-  void join(bool nccl, std::uint64_t id, std::vector<const Calls*>& ranks, std::uint32_t more) {
-    const std::uint32_t number = found_.communicator(nccl, id);
+  /// A call in the digest.
+  struct Source {
+    const Calls::Call* call;
+    const Spans* other_kernels;
+    double represented_calls;
+  };
+
+  [[nodiscard]] Around around_of(const Source& source) const {
+    const Calls::Call& call = *source.call;
+    const bool has_no_kernels = call.hidden_ns == kUnknown && !digest_.total;
+    Around around;
+    around.path = call.region;
+    around.context = call.context;
+    around.hidden_ns = has_no_kernels ? 0 : number(call.hidden_ns);
+    around.represented_calls = source.represented_calls;
+    return around;
+  }
+
+  void join(bool nccl,
+            std::uint64_t id,
+            std::vector<const Calls*>& ranks,
+            std::uint32_t added_shift) {
+    const std::uint32_t communicator = found_.communicator(nccl, id);
     for (const Calls* calls : ranks) {
-      if (calls->made > 0)
-        found_.made[number][digest_.processes[calls->process].rank] = calls->made;
+      if (calls->made_calls > 0)
+        found_.made[communicator][digest_.processes[calls->process].rank] = calls->made_calls;
       for (const Calls::Call& standing : calls->standing) {
-        found_.standing.push_back(call(standing, calls->process, number));
-        of_standing_.push_back({&standing, &calls->beside, 1});
+        found_.standing.push_back(call(standing, calls->process, communicator));
+        of_standing_.push_back({&standing, &calls->other_kernels, 1});
       }
     }
-    std::erase_if(ranks, [](const Calls* calls) { return calls->made == 0; });
+    std::erase_if(ranks, [](const Calls* calls) { return calls->made_calls == 0; });
     std::uint32_t shift = 0;
     std::uint64_t fewest = UINT64_MAX, most = 0;
+    std::uint32_t& size = found_.communicators[communicator].ranks;
     for (const Calls* calls : ranks) {
-      found_.communicators[number].ranks =
-          std::max(found_.communicators[number].ranks, calls->ranks);
-      members_[number].insert(digest_.processes[calls->process].rank);
+      size = std::max(size, calls->ranks);
+      members_[communicator].insert(digest_.processes[calls->process].rank);
       shift = std::max(shift, calls->shift);
-      fewest = std::min(fewest, calls->made);
-      most = std::max(most, calls->made);
+      fewest = std::min(fewest, calls->made_calls);
+      most = std::max(most, calls->made_calls);
     }
     if (ranks.size() < 2)
       return;
-    shift += more;
+    shift += added_shift;
     widest_ = std::max(widest_, shift);
     std::vector<RankCalls> kept;
-    for (const Calls* calls : ranks) {
-      kept.push_back({found_.calls.size(), 0});
-      for (std::size_t n = 0; n < calls->calls.size();
-           n += std::size_t{1} << (shift - calls->shift)) {
-        const std::uint64_t place = std::uint64_t{found_.calls.size() - kept.back().first} << shift,
-                            stands_for = std::min(std::uint64_t{1} << shift,
-                                                  std::max(fewest, place + 1) - place);
-        found_.calls.push_back(call(calls->calls[n], calls->process, number));
-        from_.push_back({&calls->calls[n], &calls->beside, static_cast<double>(stands_for)});
-      }
-      kept.back().last = found_.calls.size();
-    }
+    for (const Calls* calls : ranks)
+      kept.push_back(keep_calls(*calls, communicator, shift, fewest));
     join_calls(session_, kept, shift, fewest, most, found_);
   }
 
-  /// Both ends of messages, of all ranks by the coarsest one's choice.
-  void messages() {
-    for (const Messaging& of : digest_.messaging)
-      messages_shift_ = std::max(messages_shift_, of.shift);
-    const std::uint64_t mask = (std::uint64_t{1} << messages_shift_) - 1;
-    for (const Messaging& of : digest_.messaging) {
-      const std::uint32_t rank = digest_.processes[of.process].rank;
-      if (rank == kNone)
-        continue;
-      std::vector<std::uint32_t> numbers;
-      for (const Messaging::Communicator& one : of.communicators) {
-        numbers.push_back(found_.communicator(one.nccl, one.id));
-        analyze::Communicator& known = found_.communicators[numbers.back()];
-        known.ranks = std::max(known.ranks, one.ranks);
-        members_[numbers.back()].insert(rank);
-      }
-      std::vector<char> kept(of.calls.size());
-      for (const Messaging::End& end : of.ends)
-        if ((of.hash(end) & mask) == 0)
-          kept[end.call] = kept[end.done == kNone ? end.call : end.done] = 1;
-      std::vector<std::uint32_t> place(of.calls.size(), kNone);
-      for (std::size_t c = 0; c < kept.size(); ++c) {
-        if (kept[c] == 0)
-          continue;
-        place[c] = static_cast<std::uint32_t>(found_.messaging.size());
-        const Messaging::Call& from = of.calls[c];
-        analyze::CollectiveCall& made = found_.messaging.emplace_back(call(from, of.process, 0));
-        made.stream = from.stream;
-        made.received = from.received;
-        const double chance = 1.0 / static_cast<double>(mask + 1),
-                     all = std::max<std::uint32_t>(1, from.hashes);
-        of_messages_.push_back({&from, &of.beside, 1 / (1 - std::pow(1 - chance, all))});
-      }
-      for (const Messaging::End& end : of.ends) {
-        if (place[end.call] == kNone || (of.hash(end) & mask) != 0)
-          continue;
-        analyze::CollectiveCall& made = found_.messaging[place[end.call]];
-        made.communicator = numbers[end.communicator];
-        made.self = of.communicators[end.communicator].self;
-        made.done = end.done == kNone ? kNone : place[end.done];
-        (end.sends ? made.to : made.from) = {end.peer, end.tag};
-      }
+  /// Every 2^shift-th of them: each represents those up to the next one, as far as all ranks made
+  /// them (`fewest`).
+  RankCalls keep_calls(const Calls& calls,
+                       std::uint32_t communicator,
+                       std::uint32_t shift,
+                       std::uint64_t fewest) {
+    const std::size_t first = found_.calls.size();
+    const std::size_t step = std::size_t{1} << (shift - calls.shift);
+    for (std::size_t n = 0; n < calls.calls.size(); n += step) {
+      const std::uint64_t place = std::uint64_t{found_.calls.size() - first} << shift;
+      const std::uint64_t represented =
+          std::min(std::uint64_t{1} << shift, std::max(fewest, place + 1) - place);
+      found_.calls.push_back(call(calls.calls[n], calls.process, communicator));
+      sources_.push_back({&calls.calls[n], &calls.other_kernels, static_cast<double>(represented)});
     }
+    return {first, found_.calls.size()};
+  }
+
+  /// Both ends of messages, of all ranks by the coarsest one's choice.
+  void add_messages() {
+    for (const Messaging& messaging : digest_.messaging)
+      messages_shift_ = std::max(messages_shift_, messaging.shift);
+    for (const Messaging& messaging : digest_.messaging)
+      if (digest_.processes[messaging.process].rank != kNone)
+        add_messaging(messaging);
     analyze::match_messages(session_, members_, found_);
     found_.unmatched <<= messages_shift_;
   }
 
-  analyze::CollectiveCall call(const Calls::Call& from,
+  [[nodiscard]] bool is_kept(const Messaging& messaging, const Messaging::End& end) const {
+    const std::uint64_t mask = (std::uint64_t{1} << messages_shift_) - 1;
+    return (messaging.hash(end) & mask) == 0;
+  }
+
+  void add_messaging(const Messaging& messaging) {
+    const std::vector<std::uint32_t> communicators = add_communicators(messaging);
+    const std::vector<std::uint32_t> place = add_kept_calls(messaging);
+    for (const Messaging::End& end : messaging.ends) {
+      if (place[end.call] == kNone || !is_kept(messaging, end))
+        continue;
+      analyze::CollectiveCall& call = found_.messaging[place[end.call]];
+      call.communicator = communicators[end.communicator];
+      call.self = messaging.communicators[end.communicator].self;
+      call.done = end.done == kNone ? kNone : place[end.done];
+      (end.sends ? call.to : call.from) = {end.peer, end.tag};
+    }
+  }
+
+  /// Numbers in `found_` of the communicators of a process.
+  std::vector<std::uint32_t> add_communicators(const Messaging& messaging) {
+    std::vector<std::uint32_t> numbers;
+    for (const Messaging::Communicator& communicator : messaging.communicators) {
+      const std::uint32_t number = found_.communicator(communicator.nccl, communicator.id);
+      std::uint32_t& ranks = found_.communicators[number].ranks;
+      ranks = std::max(ranks, communicator.ranks);
+      members_[number].insert(digest_.processes[messaging.process].rank);
+      numbers.push_back(number);
+    }
+    return numbers;
+  }
+
+  /// Those that complete ends which are kept, else began them; index in `found_.messaging` of each
+  /// call, kNone of the others.
+  std::vector<std::uint32_t> add_kept_calls(const Messaging& messaging) {
+    std::vector<char> kept(messaging.calls.size());
+    for (const Messaging::End& end : messaging.ends) {
+      if (!is_kept(messaging, end))
+        continue;
+      kept[end.call] = 1;
+      if (end.done != kNone)
+        kept[end.done] = 1;
+    }
+    const double share_of_hashes = 1.0 / static_cast<double>(std::uint64_t{1} << messages_shift_);
+    std::vector<std::uint32_t> place(messaging.calls.size(), kNone);
+    for (std::size_t index = 0; index < kept.size(); ++index) {
+      if (kept[index] == 0)
+        continue;
+      place[index] = static_cast<std::uint32_t>(found_.messaging.size());
+      const Messaging::Call& source = messaging.calls[index];
+      analyze::CollectiveCall& added =
+          found_.messaging.emplace_back(call(source, messaging.process, 0));
+      added.stream = source.stream;
+      added.received = source.received;
+      // Any of its hashes is enough to keep it.
+      const double hashes = std::max<std::uint32_t>(1, source.hashes);
+      const double chance_to_be_kept = 1 - std::pow(1 - share_of_hashes, hashes);
+      of_messages_.push_back({&source, &messaging.other_kernels, 1 / chance_to_be_kept});
+    }
+    return place;
+  }
+
+  analyze::CollectiveCall call(const Calls::Call& source,
                                std::uint32_t process,
                                std::uint32_t communicator) {
     analyze::CollectiveCall out{
-        since(from.start_ns, digest_), since(from.end_ns, digest_), 0, process, communicator};
-    const std::string& name = digest_.names[from.name];
-    if (names_.size() <= from.name)
+        since(source.start_ns, digest_), since(source.end_ns, digest_), 0, process, communicator};
+    const std::string& name = digest_.names[source.name];
+    if (names_.size() <= source.name)
       names_.resize(digest_.names.size(), kNone);
-    if (names_[from.name] == kNone)
-      names_[from.name] = session_.strings.intern(name);
-    out.name = names_[from.name];
+    if (names_[source.name] == kNone)
+      names_[source.name] = session_.strings.intern(name);
+    out.name = names_[source.name];
     analyze::classify(name, out);
-    out.bytes = number(from.bytes);
+    out.bytes = number(source.bytes);
     return out;
   }
-
-  struct From {
-    const Calls::Call* call;
-    const std::vector<std::pair<std::int64_t, std::int64_t>>* beside;
-    double stands_for;  ///< calls
-  };
 
   const Digest& digest_;
   model::Session& session_;
   analyze::CollectiveCalls found_;
-  std::vector<From> from_, of_messages_, of_standing_;
+  std::vector<Source> sources_, of_messages_, of_standing_;
   std::vector<Around> around_;
   analyze::Members members_;
   std::vector<std::uint32_t> names_;  ///< strings of the session
@@ -186,38 +232,42 @@ class Joiner {
 void add_outside(const Digest& digest,
                  const std::vector<analyze::HostClock>& clocks,
                  Reported& into) {
-  analyze::Spans all;
-  std::int64_t closed = 0, waits = 0;
+  analyze::Spans spans;
+  std::int64_t closed_ns = 0, waits_ns = 0;
   for (const Open& open : digest.open) {
     const auto clock =
-        std::find_if(clocks.begin(), clocks.end(), [&](const analyze::HostClock& each) {
-          return each.host == digest.names[open.host];
-        });
-    const auto moved = [&](std::int64_t at) -> std::int64_t {
-      if (at == INT64_MAX)
-        return at;
-      at = since(at, digest);
-      return clock == clocks.end() ? at : at + std::llround(clock->add_at(static_cast<double>(at)));
+        std::ranges::find(clocks, digest.names[open.host], &analyze::HostClock::host);
+    const auto moved = [&](std::int64_t utc_ns) -> std::int64_t {
+      if (utc_ns == INT64_MAX)
+        return utc_ns;
+      const std::int64_t time_ns = since(utc_ns, digest);
+      if (clock == clocks.end())
+        return time_ns;
+      return time_ns + std::llround(clock->add_at(static_cast<double>(time_ns)));
     };
     for (const auto& [start, end] : open.spans)
-      all.emplace_back(moved(start), moved(end));
-    closed = plus(closed, open.closed_ns);
-    waits = plus(waits, open.waits_ns);
+      spans.emplace_back(moved(start), moved(end));
+    closed_ns = plus(closed_ns, open.closed_ns);
+    waits_ns = plus(waits_ns, open.waits_ns);
   }
   into.report.outside = analyze::outside_of(
-      std::move(all), into.session.begin_ns, into.session.end_ns, static_cast<double>(waits));
-  if (closed > 0)
+      std::move(spans), into.session.begin_ns, into.session.end_ns, static_cast<double>(waits_ns));
+  if (closed_ns > 0)
     into.report.notes.push_back("time outside ranges leaves out short gaps, of " +
-                                base::format_ns(static_cast<double>(closed)) +
+                                base::format_ns(static_cast<double>(closed_ns)) +
                                 " over all ranks at most");
 }
 
 void add_lacks(const Joiner& joiner, model::Report& report) {
-  if (joiner.widest() > 0)
+  if (joiner.widest() > 0) {
+    const std::string_view ordinal_ending = joiner.widest() == 1 ? "nd" : "th";
     report.notes.push_back(
-        "collectives rest on every " + std::to_string(1u << joiner.widest()) +
-        (joiner.widest() == 1 ? "nd" : "th") + " call of the largest communicator: digests keep " +
-        base::format_count(std::int64_t{kMostKeptCalls}) + " of a rank (--captures has all)");
+        fmt::format("collectives rest on every {}{} call of the largest communicator: digests keep "
+                    "{} of a rank (--captures has all)",
+                    1u << joiner.widest(),
+                    ordinal_ending,
+                    base::format_count(std::int64_t{kMostKeptCalls})));
+  }
   const std::uint32_t shift = joiner.messages_shift();
   if (shift == 0)
     return;
@@ -261,7 +311,9 @@ std::map<std::uint32_t, analyze::CommunicationSum> add_collectives(const Digest&
   if (!whole)
     return {};
   PlaceRules rules;
-  rules.hidden_ns = [&](const Timed& one, std::int64_t ns) { return joiner.beside(one, ns); };
+  rules.hidden_ns = [&](const Timed& call, std::int64_t first_ns) {
+    return joiner.hidden_ns(call, first_ns);
+  };
   rules.parent = [&](std::uint32_t region) { return digest.regions[region].parent; };
   rules.same = [](std::uint32_t region) { return region; };
   rules.count = digest.regions.size();

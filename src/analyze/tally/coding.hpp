@@ -46,11 +46,14 @@ class Writer {
   }
   template <class T>
   void field(const T& value, std::uint64_t expected = 0) {
-    if (expected == 0 ? differs(value != T{})
-                      : differs(static_cast<std::uint64_t>(value) != expected))
-      number(expected == 0 ? static_cast<std::uint64_t>(value)
-                           : to_zigzag(static_cast<std::int64_t>(static_cast<std::uint64_t>(value) -
-                                                                 expected)));
+    if (expected == 0) {
+      if (differs(value != T{}))
+        number(static_cast<std::uint64_t>(value));
+      return;
+    }
+    const auto unsigned_value = static_cast<std::uint64_t>(value);
+    if (differs(unsigned_value != expected))
+      number(to_zigzag(static_cast<std::int64_t>(unsigned_value - expected)));
   }
   void flag(bool value) { field(value); }
   /// `value` as the difference to `base`.
@@ -66,10 +69,12 @@ class Writer {
       number(value == kUnknown ? 0 : to_zigzag(minus(value, base)) + 1);
   }
   void wide(UnsignedWide value) {
-    const bool more = value >> 63 != 0;
-    number(more ? 1 : static_cast<std::uint64_t>(value) << 1);
-    if (!more)
+    const bool is_large = value >> 63 != 0;
+    if (!is_large) {
+      number(static_cast<std::uint64_t>(value) << 1);
       return;
+    }
+    number(1);
     number(static_cast<std::uint64_t>(value));
     number(static_cast<std::uint64_t>(value >> 64));
   }
@@ -119,15 +124,15 @@ class Reader {
   [[gnu::always_inline]] std::uint64_t number() {
     if (end_ - at_ < 2)
       return longer_number();
-    const std::uint64_t one = byte(0), two = byte(1);
-    if (one < 128) {
+    const std::uint64_t first = byte(0), second = byte(1);
+    if (first < 128) {
       ++at_;
-      return one;
+      return first;
     }
-    if (two >= 128)
+    if (second >= 128)
       return longer_number();
     at_ += 2;
-    return (one & 127) | two << 7;
+    return (first & 127) | second << 7;
   }
   [[gnu::noinline]] std::uint64_t longer_number() {
     if constexpr (std::endian::native == std::endian::little) {

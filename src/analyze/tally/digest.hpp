@@ -48,8 +48,8 @@ using model::Wide;
 /// as the file's bytes.
 struct PackedBins {
   const std::uint8_t* pairs =
-      nullptr;            ///< a byte each: empty ones before it, and above them its count less 1
-  std::string_view more;  ///< begins with what is above 15 of halves; empty: nothing is
+      nullptr;              ///< a byte each: empty ones before it, and above them its count less 1
+  std::string_view excess;  ///< begins with what is above 15 of halves; empty: nothing is
   std::uint32_t used = 0, first = 0, end = 0;
 };
 
@@ -106,7 +106,9 @@ struct GpuOf : GpuFacts {
 
   [[nodiscard]] const D& kernel() const {
     static const D none;
-    return kernel_ns ? *kernel_ns : kernels.empty() ? none : kernels.front().duration;
+    if (kernel_ns)
+      return *kernel_ns;
+    return kernels.empty() ? none : kernels.front().duration;
   }
   [[nodiscard]] const D& busy() const { return busy_ns ? *busy_ns : kernel(); }
 };
@@ -138,8 +140,8 @@ template <class Visit>
 [[gnu::always_inline]] inline void visit_numbers(Visit&& visit) {
   constexpr auto longer = [](std::int64_t a, std::int64_t b) { return std::max(a, b); };
   constexpr auto zero = [](const auto&) { return std::int64_t{0}; };
-  constexpr auto one = [](const auto&) { return std::int64_t{1}; };
-  constexpr auto all = [](const auto& r) { return static_cast<std::int64_t>(r.wall.moments.n); };
+  constexpr auto one_of_it = [](const auto&) { return std::int64_t{1}; };
+  constexpr auto closed = [](const auto& r) { return static_cast<std::int64_t>(r.wall.moments.n); };
   constexpr auto sum = [](const auto& r) { return static_cast<std::int64_t>(r.wall.moments.sum); };
   constexpr auto unsettled = [](const auto& r) {
     return static_cast<std::int64_t>(r.unsettled.moments.n);
@@ -151,10 +153,10 @@ template <class Visit>
   constexpr auto inclusive = [](const auto& r) { return r.inclusive_ns; };
   constexpr auto profiler = [](const auto& r) { return r.profiler_ns; };
   using model::Steady, model::WallTime;
-  visit(&RegionFacts::occurrences, plus, all, &model::Region::occurrences);
+  visit(&RegionFacts::occurrences, plus, closed, &model::Region::occurrences);
   visit(&RegionFacts::unclosed, plus, zero, &model::Region::unclosed);
-  visit(&RegionFacts::threads, plus, one, &model::Region::threads);
-  visit(&RegionFacts::processes, plus, one, &model::Region::processes);
+  visit(&RegionFacts::threads, plus, one_of_it, &model::Region::threads);
+  visit(&RegionFacts::processes, plus, one_of_it, &model::Region::processes);
   visit(&RegionFacts::replayed, plus, zero, NotInReports{});
   visit(&RegionFacts::inclusive_ns, plus, sum, &WallTime::inclusive_ns);
   visit(&RegionFacts::open_ns, longer, inclusive, &WallTime::open_ns);  // ranks run side by side
@@ -194,8 +196,8 @@ struct KernelTally {
   std::vector<Shape> shapes;  ///< by shape
 };
 
-/// Stretches of other kernels beside a call.
-inline constexpr std::size_t kMostBeside = 8;
+/// Stretches of other kernels during a call.
+inline constexpr std::size_t kMostOtherKernels = 8;
 /// Calls of collectives that a digest keeps of a rank; of more every second, fourth ... of each
 /// communicator.
 inline constexpr std::size_t kMostKeptCalls = 4096;
@@ -206,20 +208,20 @@ struct Calls {
   bool nccl = false;
   std::uint64_t communicator = 0;  ///< 0: the library does not say
   std::uint32_t ranks = 0;         ///< of the communicator, 0 where unknown
-  std::uint64_t made = 0;
+  std::uint64_t made_calls = 0;    ///< all
   std::uint32_t shift = 0;
   struct Call {
     std::uint32_t name = 0, region = kNone;  ///< region: the innermost one of the program around it
     std::int64_t start_ns = 0, end_ns = 0;
     std::int64_t bytes = kUnknown;
-    std::int64_t hidden_ns = kUnknown;  ///< beside other kernels on the same GPU
+    std::int64_t hidden_ns = kUnknown;  ///< while other kernels ran on the same GPU
     std::uint32_t context = kNone;      ///< index into Digest::contexts
-    std::uint32_t beside = 0,
-                  parts = 0;  ///< when those ran: [beside, beside + parts) of Calls::beside
+    /// When those ran: [first_span, first_span + spans) of Calls::other_kernels.
+    std::uint32_t first_span = 0, spans = 0;
   };
   std::vector<Call> calls;
   std::vector<Call> standing;  ///< that had not ended when recording did, which is their end here
-  Spans beside;                ///< from the begin of the call on, ascending
+  Spans other_kernels;         ///< from the begin of the call on, ascending
 };
 
 /// Sends and receives that a digest keeps of a rank; of more those by whose tag and number both
@@ -245,7 +247,7 @@ struct Messaging {
     std::uint32_t hashes = 0;    ///< different ones of the ends that it began or completed
   };
   std::vector<Call> calls;
-  Spans beside;  ///< as Calls::beside
+  Spans other_kernels;  ///< as Calls::other_kernels
   struct End {
     std::uint32_t call = 0, done = kNone,
                   communicator = 0;  ///< began it; completed it; index into `communicators`
@@ -348,8 +350,10 @@ template <class Before>
 [[nodiscard]] std::vector<std::uint32_t> depth_first(const std::vector<Region>& regions,
                                                      Before before) {
   std::vector<std::vector<std::uint32_t>> below(regions.size() + 1);
-  for (std::uint32_t r = 0; r < regions.size(); ++r)
-    below[regions[r].parent == kNone ? regions.size() : regions[r].parent].push_back(r);
+  for (std::uint32_t region = 0; region < regions.size(); ++region) {
+    const std::uint32_t parent = regions[region].parent;
+    below[parent == kNone ? regions.size() : parent].push_back(region);
+  }
   std::vector<std::uint32_t> order, waiting;
   const auto push = [&](std::vector<std::uint32_t>& list) {
     std::sort(list.begin(), list.end(), before);

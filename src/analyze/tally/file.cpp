@@ -34,8 +34,8 @@ constexpr std::size_t kMostList = 1 << 20;  // processes, devices, ranks of a re
 
 /// Squares of the values less those of what they are above the least one, whose sum is `above`.
 UnsignedWide squares_of_least(const Moments& m, UnsignedWide above) {
-  const auto least = static_cast<UnsignedWide>(static_cast<Wide>(m.min));
-  return least * (2 * above + least * m.n);
+  const auto min = static_cast<UnsignedWide>(static_cast<Wide>(m.min));
+  return min * (2 * above + min * m.n);
 }
 
 void visit(Writer& io, const Moments& m) {
@@ -77,25 +77,27 @@ void visit(Writer& io, const Distribution& d) {
   const auto& counts = d.sketch.counts();
   std::size_t used = 0, last = 0;
   for (const std::uint64_t count : counts)
-    used += count > 0 ? 1 : 0;
+    if (count > 0)
+      ++used;
   io.number(used);
   std::string pairs;
-  std::vector<std::uint64_t> more;
+  std::vector<std::uint64_t> excess;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0)
       continue;
-    const std::uint64_t gap = pairs.empty() ? 0 : i - last - 1, above = counts[i] - 1;
+    const std::uint64_t gap = pairs.empty() ? 0 : i - last - 1;
+    const std::uint64_t above = counts[i] - 1;
     if (pairs.empty())
       io.number(d.sketch.first() + i);
     pairs.push_back(static_cast<char>(std::min(gap, kMore) | std::min(above, kMore) << 4));
-    for (const std::uint64_t each : {gap, above})
-      if (each >= kMore)
-        more.push_back(each - kMore);
+    for (const std::uint64_t value : {gap, above})
+      if (value >= kMore)
+        excess.push_back(value - kMore);
     last = i;
   }
   io.bytes += pairs;
-  for (const std::uint64_t each : more)
-    io.number(each);
+  for (const std::uint64_t value : excess)
+    io.number(value);
 }
 
 /// Gap and count of each in half a byte, what is above them behind all.
@@ -109,7 +111,7 @@ void visit(Writer& io, const Distribution& d) {
   const std::uint8_t* pairs = io.raw(used);
   if (pairs == nullptr || first >= Sketch::kBins || used > Sketch::kBins || (pairs[0] & 15) != 0)
     return io.check(false), 0;
-  std::uint64_t end = first + used, total = used, more = 0;
+  std::uint64_t end = first + used, total = used, full_halves = 0;
   for (std::uint64_t i = 0; i < used; i += 8) {
     std::uint64_t eight = 0;  // of which halves of bytes are added up at once
     if (used - i >= 8)
@@ -119,13 +121,16 @@ void visit(Writer& io, const Distribution& d) {
     constexpr std::uint64_t kLower = 0x0f0f0f0f0f0f0f0f, kOnes = 0x0101010101010101;
     end += ((eight & kLower) * kOnes) >> 56;
     total += ((eight >> 4 & kLower) * kOnes) >> 56;
-    more |= eight & eight >> 1 & eight >> 2 & eight >> 3 & 0x1111111111111111;
+    full_halves |= eight & eight >> 1 & eight >> 2 & eight >> 3 & 0x1111111111111111;
   }
-  if (more != 0) {
-    bins.more = io.rest();
+  if (full_halves != 0) {
+    bins.excess = io.rest();
     for (std::uint64_t i = 0; i < used; ++i) {
-      const std::uint64_t gap = (pairs[i] & 15) == kMore ? io.number() : 0,
-                          above = pairs[i] >> 4 == kMore ? io.number() : 0;
+      std::uint64_t gap = 0, above = 0;
+      if ((pairs[i] & 15) == kMore)
+        gap = io.number();
+      if (pairs[i] >> 4 == kMore)
+        above = io.number();
       if (gap >= Sketch::kBins || above > values)
         return io.check(false), 0;
       end += gap;
@@ -186,20 +191,20 @@ void visit_ordinals(Io& io, T& o, std::int64_t least, std::uint64_t rank) {
   io.list(o.longest, kMostList);
   bool one_rank = true;
   if constexpr (!Io::kReads)
-    for (const auto& each : o.longest)
-      one_rank &= each.rank == o.longest.front().rank;
+    for (const auto& longest : o.longest)
+      one_rank &= longest.rank == o.longest.front().rank;
   io.flag(one_rank);
   bool first = true, negative = false;
-  for (auto& each : o.longest) {
-    auto ns = static_cast<std::int64_t>(each.ns);
+  for (auto& longest : o.longest) {
+    auto ns = static_cast<std::int64_t>(longest.ns);
     io.near(ns, least);
     negative |= ns < 0;
     if constexpr (Io::kReads)
-      each.ns = static_cast<std::uint64_t>(ns);
+      longest.ns = static_cast<std::uint64_t>(ns);
     if (first || !one_rank)
-      io.field(each.rank, rank);
+      io.field(longest.rank, rank);
     else if constexpr (Io::kReads)
-      each.rank = o.longest.front().rank;
+      longest.rank = o.longest.front().rank;
     first = false;
   }
   io.check(!negative);
@@ -219,10 +224,14 @@ void visit_gpu(Io& io, T& gpu, std::size_t kernels) {
   static_assert(kGpuCounts[1] == &model::GpuWork::exclusive_kernels &&
                 kGpuTimes[4] == &model::GpuWork::span_ns);
   io.begin_group();
-  for (std::size_t i = 0; i < gpu.counts.size(); ++i)
-    io.sum(gpu.counts[i], i == 1 || i == gpu.counts.size() - 1 ? gpu.counts[0] : 0);
-  for (std::size_t i = 0; i < gpu.times.size(); ++i)
-    io.sum(gpu.times[i], i >= 1 && i <= 4 ? gpu.times[i - 1] : 0);
+  for (std::size_t i = 0; i < gpu.counts.size(); ++i) {
+    const bool is_usually_kernels = i == 1 || i == gpu.counts.size() - 1;
+    io.sum(gpu.counts[i], is_usually_kernels ? gpu.counts[0] : 0);
+  }
+  for (std::size_t i = 0; i < gpu.times.size(); ++i) {
+    const bool is_usually_the_one_before = i >= 1 && i <= 4;
+    io.sum(gpu.times[i], is_usually_the_one_before ? gpu.times[i - 1] : 0);
+  }
   io.flag(gpu.partial);
   io.end_group();
   io.list(gpu.copies, 16, 4);
@@ -266,15 +275,15 @@ void visit_gpu(Io& io, T& gpu, std::size_t kernels) {
 
 template <class Io, class T>
 void visit_optional(Io& io, T& gpu, std::size_t kernels) {
-  bool there = gpu.has_value();
-  io.flag(there);
+  bool has_gpu = gpu.has_value();
+  io.flag(has_gpu);
   if constexpr (Io::kReads) {
-    if (!there)
+    if (!has_gpu)
       gpu.reset();
-    if (there && !gpu)
-      gpu.emplace();  // else every field of it is read anew
+    if (has_gpu && !gpu)
+      gpu.emplace();  // else visit_gpu() overwrites every field
   }
-  if (there)
+  if (has_gpu)
     visit_gpu(io, *gpu, kernels);
 }
 
@@ -298,9 +307,11 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
   visit(io, r.wall);
   visit(io, r.unsettled);
   const Moments& wall = r.wall.moments;
-  const bool one = !digest.processes.empty();
-  const std::uint64_t rank = one ? digest.processes.front().rank : 0,
-                      pid = one ? digest.processes.front().pid : 0;
+  std::uint64_t rank = 0, pid = 0;
+  if (!digest.processes.empty()) {
+    rank = digest.processes.front().rank;
+    pid = digest.processes.front().pid;
+  }
   io.begin_group();
   io.check(r.unsettled.moments.n <= wall.n);
   io.near(r.settled_min, wall.min);
@@ -333,15 +344,15 @@ void visit_kernel(Io& io, T& k, std::size_t names) {
   io.flag(k.nccl);
   visit(io, k.duration);
   io.list(k.shapes, kMostList, 13);
-  for (auto& one : k.shapes) {
-    auto& shape = one.shape;
-    for (auto* three : {&shape.grid, &shape.block, &shape.cluster})
-      for (auto& size : *three)
+  for (auto& counted : k.shapes) {
+    auto& shape = counted.shape;
+    for (auto* dimensions : {&shape.grid, &shape.block, &shape.cluster})
+      for (auto& size : *dimensions)
         io.field(size);
     io.field(shape.registers_per_thread);
     io.field(shape.static_shared_bytes);
     io.field(shape.dynamic_shared_bytes);
-    io.field(one.calls);
+    io.field(counted.calls);
   }
 }
 
@@ -397,49 +408,49 @@ void visit_head(Io& io, D& d) {
     visit_kernel(io, kernel, d.names.size());
 }
 
-/// Where a call was made, and when other kernels ran beside it.
+/// Where a call was made, and when other kernels ran during it.
 template <class Io, class T, class L>
-void visit_beside(Io& io, T& call, L& beside, std::size_t contexts) {
+void visit_surroundings(Io& io, T& call, L& other_kernels, std::size_t contexts) {
   if constexpr (Io::kReads) {
     io.index_or_none(call.context, contexts);
-    call.beside = static_cast<std::uint32_t>(beside.size());
-    call.parts = static_cast<std::uint32_t>(io.count(kMostBeside, 2));
-    beside.resize(beside.size() + call.parts);
+    call.first_span = static_cast<std::uint32_t>(other_kernels.size());
+    call.spans = static_cast<std::uint32_t>(io.count(kMostOtherKernels, 2));
+    other_kernels.resize(other_kernels.size() + call.spans);
   } else {
     io.index_or_none(call.context, contexts);
-    io.number(call.parts);
+    io.number(call.spans);
   }
-  std::int64_t at = 0;
+  std::int64_t previous_end = 0;
   bool ascending = true;
-  for (std::uint32_t i = call.beside; i < call.beside + call.parts; ++i) {
-    auto& [start, end] = beside[i];
-    io.near(start, at);
+  for (std::uint32_t i = call.first_span; i < call.first_span + call.spans; ++i) {
+    auto& [start, end] = other_kernels[i];
+    io.near(start, previous_end);
     io.near(end, start);
-    ascending &= at <= start && start <= end;
-    at = end;
+    ascending &= previous_end <= start && start <= end;
+    previous_end = end;
   }
   io.check(ascending);
 }
 
-/// `at`, `bytes`: of the call before, to which they are near.
+/// `previous_end_ns`, `bytes`: of the call before, to which they are near.
 template <class Io, class T, class L, class D>
 void visit_call(Io& io,
                 T& call,
-                L& beside,
+                L& other_kernels,
                 const D& digest,
                 std::size_t regions,
-                std::int64_t& at,
+                std::int64_t& previous_end_ns,
                 std::int64_t& bytes) {
   io.index(call.name, digest.names.size());
   io.index_or_none(call.region, regions);
-  io.near(call.start_ns, at);
+  io.near(call.start_ns, previous_end_ns);
   io.near(call.end_ns, call.start_ns);
-  at = call.end_ns;
+  previous_end_ns = call.end_ns;
   io.sum(call.bytes, bytes);
   if (call.bytes != kUnknown)
     bytes = call.bytes;
   io.sum(call.hidden_ns, 0);
-  visit_beside(io, call, beside, digest.contexts.size());
+  visit_surroundings(io, call, other_kernels, digest.contexts.size());
 }
 
 template <class Io, class T, class D>
@@ -448,18 +459,18 @@ void visit_calls(Io& io, T& c, const D& digest, std::size_t regions) {
   io.flag(c.nccl);
   io.field(c.communicator);
   io.field(c.ranks);
-  io.field(c.made);
+  io.field(c.made_calls);
   io.field(c.shift);
   io.check(c.shift < 32);
   io.list(c.calls, kMostList, 5);
   if constexpr (Io::kReads)
-    c.beside.clear();
-  std::int64_t at = digest.begin_ns, bytes = 0;
+    c.other_kernels.clear();
+  std::int64_t end_ns = digest.begin_ns, bytes = 0;
   for (auto& call : c.calls)
-    visit_call(io, call, c.beside, digest, regions, at, bytes);
+    visit_call(io, call, c.other_kernels, digest, regions, end_ns, bytes);
   io.list(c.standing, kMostList, 5);
   for (auto& call : c.standing)
-    visit_call(io, call, c.beside, digest, regions, at, bytes);
+    visit_call(io, call, c.other_kernels, digest, regions, end_ns, bytes);
 }
 
 template <class Io, class T, class D>
@@ -475,18 +486,18 @@ void visit_messaging(Io& io, T& m, const D& digest, std::size_t regions) {
   io.field(m.shift);
   io.check(m.shift < 32);
   io.list(m.communicators, kMostList, 4);
-  for (auto& one : m.communicators) {
-    io.flag(one.nccl);
-    io.field(one.id);
-    io.field(one.ranks);
-    small(one.self);
+  for (auto& communicator : m.communicators) {
+    io.flag(communicator.nccl);
+    io.field(communicator.id);
+    io.field(communicator.ranks);
+    small(communicator.self);
   }
   io.list(m.calls, kMostList, 11);
   if constexpr (Io::kReads)
-    m.beside.clear();
-  std::int64_t at = digest.begin_ns, bytes = 0;
+    m.other_kernels.clear();
+  std::int64_t end_ns = digest.begin_ns, bytes = 0;
   for (auto& call : m.calls) {
-    visit_call(io, call, m.beside, digest, regions, at, bytes);
+    visit_call(io, call, m.other_kernels, digest, regions, end_ns, bytes);
     io.index_or_none(call.stream, kNone);
     io.field(call.received);
     io.field(call.hashes);
@@ -536,13 +547,13 @@ void visit_works(Io& io, D& d) {
     io.flag(clock.limited);
     io.list(clock.samples, kMostClockSamples, 11);
     io.check(!clock.samples.empty());
-    std::int64_t at = d.begin_ns;
+    std::int64_t previous_end_ns = d.begin_ns;
     for (auto& sample : clock.samples) {
-      io.near(sample.start_ns, at);
+      io.near(sample.start_ns, previous_end_ns);
       io.near(sample.end_ns, sample.start_ns);
       io.sum(sample.covered_ns, 0);
       io.real(sample.value);
-      at = sample.end_ns;
+      previous_end_ns = sample.end_ns;
     }
   }
 }
@@ -566,18 +577,19 @@ void visit_tail(Io& io, D& d, std::size_t regions) {
   for (auto& messaging : d.messaging)
     visit_messaging(io, messaging, d, regions);
   io.list(d.open, kMostList, 4);
-  for (auto& one : d.open) {
-    io.index(one.host, d.names.size());
-    io.sum(one.closed_ns, 0);
-    io.sum(one.waits_ns, 0);
-    io.list(one.spans, kMostNames, 2);
-    std::int64_t at = d.begin_ns;
+  for (auto& open : d.open) {
+    io.index(open.host, d.names.size());
+    io.sum(open.closed_ns, 0);
+    io.sum(open.waits_ns, 0);
+    io.list(open.spans, kMostNames, 2);
+    std::int64_t previous_end = d.begin_ns;
     bool ascending = true;
-    for (auto& [start, end] : one.spans) {
-      io.near(start, at);
+    for (auto& [start, end] : open.spans) {
+      io.near(start, previous_end);
       io.near(end, start);
-      ascending &= start <= end && (&start == &one.spans.front().first || start > at);
-      at = end;
+      const bool is_first = &start == &open.spans.front().first;
+      ascending &= start <= end && (is_first || start > previous_end);
+      previous_end = end;
     }
     io.check(ascending);
   }
@@ -615,13 +627,13 @@ base::Result<std::string> encode(Digest digest, int level) {
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
   std::string out(kMagic);
-  const auto put = [&](std::uint64_t value, int bytes) {
+  const auto append_little = [&](std::uint64_t value, int bytes) {
     for (int i = 0; i < bytes; ++i)
       out.push_back(static_cast<char>(value >> (8 * i)));
   };
-  put(kVersion, 4);
-  put(0, 4);
-  put(writer.bytes.size(), 8);
+  append_little(kVersion, 4);
+  append_little(0, 4);
+  append_little(writer.bytes.size(), 8);
   out.resize(kHeader + ZSTD_compressBound(writer.bytes.size()));
   const std::size_t size = ZSTD_compress2(context.get(),
                                           out.data() + kHeader,
@@ -675,10 +687,10 @@ base::Result<void> Reading::open(std::string_view bytes, const std::string& wher
                                                size,
                                                bytes.data() + kHeader,
                                                bytes.size() - kHeader);
-  if (ZSTD_isError(done) != 0 || done != size)
-    return bad("the digest is damaged: " +
-               std::string(ZSTD_isError(done) != 0 ? ZSTD_getErrorName(done)
-                                                   : "it is shorter than its header claims"));
+  if (ZSTD_isError(done) != 0)
+    return bad("the digest is damaged: " + std::string(ZSTD_getErrorName(done)));
+  if (done != size)
+    return bad("the digest is damaged: it is shorter than its header claims");
   state.reader = Reader(std::string_view(state.payload).substr(0, size));
   visit_head(state.reader, head);
   regions_ = state.reader.count(kMostRegions * 4, 12);
@@ -712,9 +724,9 @@ base::Result<void> decode(std::string_view bytes, const std::string& where, Dige
   auto read = reading.open(bytes, where);
   if (read) {
     regions.resize(reading.regions());
-    const bool whole =
-        std::all_of(regions.begin(), regions.end(), [](Region& one) { return reading.next(one); });
-    if (!whole || !reading.finish())
+    const bool has_all_regions =
+        std::ranges::all_of(regions, [](Region& region) { return reading.next(region); });
+    if (!has_all_regions || !reading.finish())
       read = base::fail(
           base::Code::kBadData, std::string(kUnfitting), where, "Report on the run itself");
   }

@@ -35,7 +35,8 @@ class Reading {
   [[nodiscard]] base::Result<void> open(std::string_view bytes, const std::string& where);
   [[nodiscard]] std::size_t regions() const { return regions_; }
   [[nodiscard]] std::size_t bytes() const;  ///< unpacked
-  /// The next one, a Region or a PackedRegion, all of it read anew. False: the digest is damaged.
+  /// The next one, a Region or a PackedRegion: all of it is overwritten. False: the digest is
+  /// damaged.
   template <class R>
   [[nodiscard]] bool next(R& into);
   /// After the last one: the rest.

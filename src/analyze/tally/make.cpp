@@ -21,23 +21,24 @@ namespace {
 
 using model::Session;
 
-/// Lengths of occurrences that a digest keeps to compare ranks by: so many in all, and so many of
-/// each region.
+/// Lengths of occurrences that a digest keeps to compare ranks by: in all, and of each region.
 constexpr std::size_t kMostLengths = 16384, kFewestLengths = 8, kMostLengthsOfRegion = 1024;
 
 std::int64_t whole(double value) {
-  return std::isfinite(value) && std::abs(value) < 9e18 ? std::llround(value) : kUnknown;
+  const bool has_integer = std::isfinite(value) && std::abs(value) < 9e18;
+  return has_integer ? std::llround(value) : kUnknown;
 }
 
 /// Closes the shortest gaps.
-void close_gaps(Spans& parts) {
-  while (parts.size() > kMostBeside) {
-    std::size_t least = 1;
-    for (std::size_t i = 1; i < parts.size(); ++i)
-      if (parts[i].first - parts[i - 1].second < parts[least].first - parts[least - 1].second)
-        least = i;
-    parts[least - 1].second = parts[least].second;
-    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(least));
+void close_gaps(Spans& spans) {
+  const auto gap_before = [&](std::size_t i) { return spans[i].first - spans[i - 1].second; };
+  while (spans.size() > kMostOtherKernels) {
+    std::size_t shortest = 1;
+    for (std::size_t i = 1; i < spans.size(); ++i)
+      if (gap_before(i) < gap_before(shortest))
+        shortest = i;
+    spans[shortest - 1].second = spans[shortest].second;
+    spans.erase(spans.begin() + static_cast<std::ptrdiff_t>(shortest));
   }
 }
 
@@ -74,14 +75,14 @@ class Maker {
   std::uint32_t name(std::string_view text) {
     if (text.empty())
       return 0;
-    const auto [at, added] =
+    const auto [entry, is_new] =
         names_.try_emplace(std::string(text), static_cast<std::uint32_t>(out_.names.size()));
-    if (added)
+    if (is_new)
       out_.names.emplace_back(text);
-    return at->second;
+    return entry->second;
   }
   std::uint32_t name(model::StringId id) { return name(session_.strings.view(id)); }
-  [[nodiscard]] std::int64_t utc(std::int64_t at) const { return plus(at, offset_); }
+  [[nodiscard]] std::int64_t utc(std::int64_t time_ns) const { return plus(time_ns, offset_); }
 
   void head() {
     out_.tool = base::tool_version();
@@ -100,17 +101,18 @@ class Maker {
   void processes() {
     std::map<std::uint32_t, std::uint32_t> of_rank;
     for (std::size_t p = 0; p < session_.processes.size(); ++p) {
-      const model::Process& from = session_.processes[p];
-      CountedProcess& process = out_.processes.emplace_back(CountedProcess{from});
+      const model::Process& recorded = session_.processes[p];
+      CountedProcess& process = out_.processes.emplace_back(CountedProcess{recorded});
       for (const auto text : {&model::Process::name, &model::Process::host, &model::Process::run})
-        process.*text = name(from.*text);
-      process.start_ns = utc(from.start_ns);
-      process.end_ns = utc(from.end_ns);
+        process.*text = name(recorded.*text);
+      process.start_ns = utc(recorded.start_ns);
+      process.end_ns = utc(recorded.end_ns);
       process.ranges = static_cast<std::uint64_t>(report_.processes[p].ranges);
       process.kernels = static_cast<std::uint64_t>(report_.processes[p].kernels);
-      number_.push_back(static_cast<std::uint64_t>(from.rank) << 32 | of_rank[from.rank]++);
-      if (from.rank != kNone && (rank_ == kNone || from.rank < rank_))
-        rank_ = from.rank;
+      const std::uint32_t rank = recorded.rank;
+      number_.push_back(static_cast<std::uint64_t>(rank) << 32 | of_rank[rank]++);
+      if (rank != kNone && (rank_ == kNone || rank < rank_))
+        rank_ = rank;
     }
     for (std::size_t i = 0; i < report_.devices.size(); ++i) {
       model::Device device = report_.devices[i];
@@ -126,12 +128,12 @@ class Maker {
   void regions() {
     const Regions of{session_, options_, tree_, details_.keys, details_.by_cell};
     const RankTimes times(of);
-    const std::size_t most = std::clamp(
+    const std::size_t max_lengths = std::clamp(
         kMostLengths / std::max<std::size_t>(1, regions_), kFewestLengths, kMostLengthsOfRegion);
     region_of_.assign(tree_.nodes.size(), kNone);
     for (std::uint32_t r = 0; r < regions_; ++r) {
       const analyze::RegionKey& key = details_.keys[r];
-      const model::Region& from = report_.regions[r];
+      const model::Region& reported = report_.regions[r];
       const analyze::Node& node = tree_.nodes[key.node];
       region_of_[key.node] = r;
       Region region;
@@ -142,29 +144,31 @@ class Maker {
       region.module = node.module;
       region.first_start_ns = utc(node.first_start_ns);
       visit_numbers(
-          [&](auto field, auto, auto, auto report) { take(from, report, region.*field); });
+          [&](auto field, auto, auto, auto report) { take(reported, report, region.*field); });
       for (const std::uint32_t cell : of.cells(r))
         region.replayed += tree_.cells[cell].replayed;
-      static_cast<ByRank&>(region) = times.of(std::span(&r, 1), most);
-      occurrences(occurrences_of(of, details_.phases, std::span(&r, 1)), from, region);
-      if (from.gpu)
-        region.gpu = gpu(*from.gpu);
+      static_cast<ByRank&>(region) = times.of(std::span(&r, 1), max_lengths);
+      occurrences(occurrences_of(of, details_.phases, std::span(&r, 1)), reported, region);
+      if (reported.gpu)
+        region.gpu = gpu(*reported.gpu);
       if (region.gpu)
         gpu_occurrences(of, r, *region.gpu);
       out_.regions.push_back(std::move(region));
     }
   }
 
-  static void take(const model::Region& from, std::int64_t model::Region::*at, std::int64_t& to) {
-    to = from.*at;
+  static void take(const model::Region& from,
+                   std::int64_t model::Region::*field,
+                   std::int64_t& to) {
+    to = from.*field;
   }
-  static void take(const model::Region& from, double model::WallTime::*at, std::int64_t& to) {
-    to = whole(from.wall.*at);
+  static void take(const model::Region& from, double model::WallTime::*field, std::int64_t& to) {
+    to = whole(from.wall.*field);
   }
   template <class T>
-  static void take(const model::Region& from, T model::Steady::*at, std::int64_t& to) {
+  static void take(const model::Region& from, T model::Steady::*field, std::int64_t& to) {
     if (from.steady)
-      to = whole(static_cast<double>((*from.steady).*at));
+      to = whole(static_cast<double>((*from.steady).*field));
   }
   static void take(const model::Region&, NotInReports, std::int64_t&) {}
 
@@ -183,18 +187,21 @@ class Maker {
     region.settled_max = settled.moments.max;
     region.wall = std::move(settled);
     region.wall.add(region.unsettled);
-    const bool unknown = session_.unrecorded.kernels || session_.unrecorded.copies;
-    // All work on the GPUs of the process, as Steady::busy_share has it.
-    const bool busy = from.steady && from.steady->busy_share;
-    region.settled_busy_ns =
-        unknown ? kUnknown
-        : busy  ? std::llround(*from.steady->busy_share * from.steady->wall_total_ns)
-                : 0;
+    region.settled_busy_ns = settled_busy_ns(from);
     for (const auto& [process, ns] : of.of_process)
       if (process < number_.size())
         region.of_processes.add(number_[process], ns);
     for (const auto& [tid, ns] : of.of_thread)
       region.of_threads.add(tid, ns);
+  }
+
+  /// All work on the GPUs of the process, as Steady::busy_share has it.
+  [[nodiscard]] std::int64_t settled_busy_ns(const model::Region& region) const {
+    if (session_.unrecorded.kernels || session_.unrecorded.copies)
+      return kUnknown;
+    if (!region.steady || !region.steady->busy_share)
+      return 0;
+    return std::llround(*region.steady->busy_share * region.steady->wall_total_ns);
   }
 
   static Gpu gpu(const model::GpuWork& from) {
@@ -231,10 +238,10 @@ class Maker {
     if (report_.unattributed)
       out_.unattributed = gpu(*report_.unattributed);
     const analyze::KernelGroups& groups = details_.gpu.groups;
-    for (const analyze::KernelGroups::ShownKernel& from : groups.names) {
-      const model::KernelName& known = session_.kernel_names[from.kernel_name];
+    for (const analyze::KernelGroups::ShownKernel& shown : groups.names) {
+      const model::KernelName& recorded = session_.kernel_names[shown.kernel_name];
       out_.kernels.push_back(
-          {name(analyze::shown_name(known)), name(known.short_name), from.nccl, {}, {}});
+          {name(analyze::shown_name(recorded)), name(recorded.short_name), shown.nccl, {}, {}});
     }
     groups.wide ? add_groups(groups.times64) : add_groups(groups.times32);
     for (Region& region : out_.regions)
@@ -262,25 +269,17 @@ class Maker {
       if (group.shape < session_.kernel_shapes.size())
         shapes[group.name][session_.kernel_shapes[group.shape]] += group.calls;
       for (const analyze::SetEntry& entry : sets.of(group.set)) {
-        Gpu* gpu = entry.region == sets.total_region && out_.total ? &*out_.total
-                   : entry.region == sets.unattributed_region && out_.unattributed
-                       ? &*out_.unattributed
-                   : entry.region < out_.regions.size() && entry.exclusive &&
-                           out_.regions[entry.region].gpu
-                       ? &*out_.regions[entry.region].gpu
-                       : nullptr;
+        Gpu* gpu = gpu_of(entry, sets);
         if (gpu == nullptr)
           continue;
         gpu->latency.add(latency);
         if (entry.region == sets.total_region)
           continue;  // Digest::kernels has them
-        const auto at = std::find_if(gpu->kernels.begin(),
-                                     gpu->kernels.end(),
-                                     [&](const KernelSum& sum) { return sum.name == group.name; });
-        if (at == gpu->kernels.end())
+        const auto sum = std::ranges::find(gpu->kernels, group.name, &KernelSum::name);
+        if (sum == gpu->kernels.end())
           gpu->kernels.push_back({group.name, duration});
         else
-          at->duration.add(duration);
+          sum->duration.add(duration);
       }
     }
     for (std::size_t k = 0; k < shapes.size(); ++k)
@@ -288,157 +287,226 @@ class Maker {
         out_.kernels[k].shapes.push_back({shape, calls});
   }
 
+  /// The work that a kernel launched in an entry's region is added to: of a region its own kernels;
+  /// null for none.
+  Gpu* gpu_of(const analyze::SetEntry& entry, const analyze::Sets& sets) {
+    if (entry.region == sets.total_region && out_.total)
+      return &*out_.total;
+    if (entry.region == sets.unattributed_region && out_.unattributed)
+      return &*out_.unattributed;
+    if (entry.region >= out_.regions.size() || !entry.exclusive)
+      return nullptr;
+    std::optional<Gpu>& gpu = out_.regions[entry.region].gpu;
+    return gpu ? &*gpu : nullptr;
+  }
+
   void collectives() {
     const CollectiveCalls of_one = details_.calls ? CollectiveCalls{} : find_collectives(session_);
     const CollectiveCalls& found = details_.calls ? *details_.calls : of_one;
-    const Surroundings around(session_, options_, tree_, found);
-    const auto rank_of = [&](const analyze::CollectiveCall& call) {
-      return session_.processes[call.process].rank;
-    };
-    std::vector<std::pair<std::size_t, std::size_t>> runs;  // of one communicator and rank
-    for (std::size_t i = 0; i < found.calls.size(); ++i) {
-      const analyze::CollectiveCall &one = found.calls[i],
-                                    &before = found.calls[i == 0 ? 0 : i - 1];
-      if (i == 0 || one.communicator != before.communicator || rank_of(one) != rank_of(before))
-        runs.emplace_back(i, i);
-      runs.back().second = i + 1;
-    }
-    const std::size_t most =
-        std::max<std::size_t>(1, kMostKeptCalls / std::max<std::size_t>(1, runs.size()));
-    for (const auto& [first, last] : runs) {
-      const analyze::Communicator& communicator =
-          found.communicators[found.calls[first].communicator];
-      Calls calls{found.calls[first].process,
-                  communicator.nccl,
-                  communicator.id,
-                  communicator.ranks,
-                  last - first};
-      calls.shift = shift_for(last - first, most);
-      for (std::size_t i = first; i < last; i += std::size_t{1} << calls.shift)
-        fill(calls.calls.emplace_back(), found.calls[i], around, i, calls.beside);
-      out_.collectives.push_back(std::move(calls));
-    }
-    for (std::size_t i = 0; i < found.standing.size(); ++i) {
-      const analyze::CollectiveCall& call = found.standing[i];
-      const analyze::Communicator& communicator = found.communicators[call.communicator];
-      const auto same =
-          std::find_if(out_.collectives.begin(), out_.collectives.end(), [&](const Calls& calls) {
-            return calls.process == call.process && calls.nccl == communicator.nccl &&
-                   calls.communicator == communicator.id;
-          });
-      Calls& calls =
-          same != out_.collectives.end()
-              ? *same
-              : out_.collectives.emplace_back(
-                    Calls{call.process, communicator.nccl, communicator.id, communicator.ranks});
-      fill(calls.standing.emplace_back(),
-           call,
-           around,
-           around.around.size() - found.standing.size() + i,
-           calls.beside);
-    }
-    messages(found, around);
+    const Surroundings surroundings(session_, options_, tree_, found);
+    add_calls(found, surroundings);
+    add_standing(found, surroundings);
+    add_messaging(found, surroundings);
   }
 
-  void messages(const analyze::CollectiveCalls& found, const Surroundings& around) {
-    using CollectiveCall = analyze::CollectiveCall;
-    struct All {
-      Messaging made;
-      std::map<std::uint32_t, std::uint32_t> communicators;
-      std::vector<std::uint64_t>
-          hashes;  ///< of made.ends, whose calls are still those of found.messaging
+  /// Calls of one communicator and rank follow one another: [first, last) of each.
+  [[nodiscard]] std::vector<RankCalls> calls_by_rank(const CollectiveCalls& found) const {
+    const auto owner = [&](std::size_t call) {
+      const analyze::CollectiveCall& of_rank = found.calls[call];
+      return std::pair(of_rank.communicator, session_.processes[of_rank.process].rank);
     };
-    std::map<std::uint32_t, All> of_process;
-    std::map<std::tuple<std::uint32_t, std::uint32_t, bool, std::int32_t, std::int32_t>,
-             std::uint64_t>
-        ordinals;
-    // Calls that share a kernel are one.
-    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t>, std::uint32_t>
-        groups;
-    std::vector<std::uint32_t> one_of(found.messaging.size());
-    std::vector<std::set<std::uint64_t>> hashes(found.messaging.size());
-    for (std::uint32_t c = 0; c < found.messaging.size(); ++c) {
-      const CollectiveCall& call = found.messaging[c];
-      one_of[c] =
-          call.stream == kNone
-              ? c
-              : groups.try_emplace({call.process, call.stream, call.start_ns, call.end_ns}, c)
-                    .first->second;
+    std::vector<RankCalls> ranks;
+    for (std::size_t call = 0; call < found.calls.size(); ++call) {
+      if (call == 0 || owner(call) != owner(call - 1))
+        ranks.push_back({call, call});
+      ranks.back().last = call + 1;
     }
-    for (std::uint32_t c = 0; c < found.messaging.size(); ++c) {
-      const CollectiveCall& call = found.messaging[c];
-      All& all = of_process[call.process];
-      const auto [at, added] = all.communicators.try_emplace(
-          call.communicator, static_cast<std::uint32_t>(all.made.communicators.size()));
-      const analyze::Communicator& known = found.communicators[call.communicator];
-      if (added)
-        all.made.communicators.push_back({known.nccl, known.id, known.ranks});
+    return ranks;
+  }
+
+  void add_calls(const CollectiveCalls& found, const Surroundings& surroundings) {
+    const std::vector<RankCalls> ranks = calls_by_rank(found);
+    const std::size_t max_calls =
+        std::max<std::size_t>(1, kMostKeptCalls / std::max<std::size_t>(1, ranks.size()));
+    for (const auto& [first, last] : ranks) {
+      Calls calls = calls_like(found.calls[first], found);
+      calls.made_calls = last - first;
+      calls.shift = shift_for(last - first, max_calls);
+      for (std::size_t i = first; i < last; i += std::size_t{1} << calls.shift)
+        fill(calls.calls.emplace_back(), found.calls[i], surroundings, i, calls.other_kernels);
+      out_.collectives.push_back(std::move(calls));
+    }
+  }
+
+  /// Those that had not ended, with the others of their process and communicator.
+  void add_standing(const CollectiveCalls& found, const Surroundings& surroundings) {
+    const std::size_t first = surroundings.around.size() - found.standing.size();
+    for (std::size_t i = 0; i < found.standing.size(); ++i) {
+      const analyze::CollectiveCall& call = found.standing[i];
+      const Calls like = calls_like(call, found);
+      const auto same = std::ranges::find_if(out_.collectives, [&](const Calls& calls) {
+        return calls.process == like.process && calls.nccl == like.nccl &&
+               calls.communicator == like.communicator;
+      });
+      Calls& calls = same != out_.collectives.end() ? *same : out_.collectives.emplace_back(like);
+      fill(calls.standing.emplace_back(), call, surroundings, first + i, calls.other_kernels);
+    }
+  }
+
+  /// Without calls, of its process and communicator.
+  static Calls calls_like(const analyze::CollectiveCall& call, const CollectiveCalls& found) {
+    const analyze::Communicator& communicator = found.communicators[call.communicator];
+    return Calls{call.process, communicator.nccl, communicator.id, communicator.ranks};
+  }
+
+  /// Calls of messages of a process on the way to a Messaging.
+  struct MessagingOfProcess {
+    Messaging messaging;  ///< its ends have calls of CollectiveCalls::messaging
+    std::map<std::uint32_t, std::uint32_t> communicators;
+    std::vector<std::uint64_t> hashes;  ///< of messaging.ends
+
+    std::uint32_t add_communicator(std::uint32_t number, const analyze::Communicator& from) {
+      const auto next = static_cast<std::uint32_t>(messaging.communicators.size());
+      const auto [entry, is_new] = communicators.try_emplace(number, next);
+      if (is_new)
+        messaging.communicators.push_back({from.nccl, from.id, from.ranks});
+      return entry->second;
+    }
+
+    [[nodiscard]] static bool is_kept(std::uint64_t hash, std::uint32_t shift) {
+      return (hash & ((1ull << shift) - 1)) == 0;
+    }
+
+    [[nodiscard]] std::size_t kept_ends(std::uint32_t shift) const {
+      return static_cast<std::size_t>(
+          std::ranges::count_if(hashes, [&](std::uint64_t hash) { return is_kept(hash, shift); }));
+    }
+
+    /// Ends of one hash go together: rather some more than none.
+    void choose_shift(std::size_t max_ends) {
+      std::uint32_t& shift = messaging.shift;
+      while (shift < 31 && kept_ends(shift) > max_ends) {
+        const bool would_keep_none = kept_ends(shift + 1) == 0;
+        if (would_keep_none && kept_ends(shift) <= 8 * max_ends)
+          break;
+        ++shift;
+      }
+    }
+
+    /// Drops the other ends, and returns the calls of the kept ones.
+    [[nodiscard]] std::map<std::uint32_t, std::uint32_t> keep_ends() {
+      std::map<std::uint32_t, std::uint32_t> place_of_call;
+      std::vector<Messaging::End> kept;
+      for (std::size_t i = 0; i < messaging.ends.size(); ++i) {
+        const Messaging::End& end = messaging.ends[i];
+        if (!is_kept(hashes[i], messaging.shift))
+          continue;
+        place_of_call[end.call] = 0;
+        if (end.done != kNone)
+          place_of_call[end.done] = 0;
+        kept.push_back(end);
+      }
+      messaging.ends = std::move(kept);
+      return place_of_call;
+    }
+  };
+
+  /// Of each call, the hashes of ends that it or another call with the same kernel began or
+  /// completed.
+  class HashesOfCalls {
+   public:
+    explicit HashesOfCalls(const std::vector<analyze::CollectiveCall>& calls)
+        : representative_(calls.size()), hashes_(calls.size()) {
+      using Group = std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t>;
+      std::map<Group, std::uint32_t> groups;
+      for (std::uint32_t index = 0; index < calls.size(); ++index) {
+        const analyze::CollectiveCall& call = calls[index];
+        representative_[index] = index;
+        if (call.stream == kNone)
+          continue;
+        const Group group{call.process, call.stream, call.start_ns, call.end_ns};
+        representative_[index] = groups.try_emplace(group, index).first->second;
+      }
+    }
+
+    void add(std::uint32_t call, std::uint64_t hash) {
+      hashes_[representative_[call]].insert(hash);
+    }
+    [[nodiscard]] std::uint32_t count(std::uint32_t call) const {
+      return static_cast<std::uint32_t>(hashes_[representative_[call]].size());
+    }
+
+   private:
+    std::vector<std::uint32_t> representative_;
+    std::vector<std::set<std::uint64_t>> hashes_;
+  };
+
+  void add_messaging(const CollectiveCalls& found, const Surroundings& surroundings) {
+    std::map<std::uint32_t, MessagingOfProcess> processes;
+    HashesOfCalls hashes(found.messaging);
+    add_ends(found, processes, hashes);
+    for (auto& [process, of_process] : processes) {
+      Messaging& messaging = of_process.messaging;
+      messaging.process = process;
+      of_process.choose_shift(std::max<std::size_t>(1, kMostKeptEnds / processes.size()));
+      std::map<std::uint32_t, std::uint32_t> place_of_call = of_process.keep_ends();
+      for (auto& [index, place] : place_of_call) {
+        place = static_cast<std::uint32_t>(messaging.calls.size());
+        const analyze::CollectiveCall& call = found.messaging[index];
+        Messaging::Call& kept = messaging.calls.emplace_back();
+        fill(kept, call, surroundings, found.calls.size() + index, messaging.other_kernels);
+        kept.stream = call.stream;
+        kept.received = call.received;
+        kept.hashes = hashes.count(index);
+      }
+      for (Messaging::End& end : messaging.ends) {
+        end.call = place_of_call[end.call];
+        if (end.done != kNone)
+          end.done = place_of_call[end.done];
+      }
+      out_.messaging.push_back(std::move(messaging));
+    }
+  }
+
+  void add_ends(const CollectiveCalls& found,
+                std::map<std::uint32_t, MessagingOfProcess>& processes,
+                HashesOfCalls& hashes) const {
+    // Communicator, rank, is it a send, peer, tag.
+    using Key = std::tuple<std::uint32_t, std::uint32_t, bool, std::int32_t, std::int32_t>;
+    std::map<Key, std::uint64_t> ordinals;
+    for (std::uint32_t index = 0; index < found.messaging.size(); ++index) {
+      const analyze::CollectiveCall& call = found.messaging[index];
+      const analyze::Communicator& communicator = found.communicators[call.communicator];
+      MessagingOfProcess& of_process = processes[call.process];
+      const std::uint32_t number = of_process.add_communicator(call.communicator, communicator);
       if (call.self >= 0)
-        all.made.communicators[at->second].self = call.self;
+        of_process.messaging.communicators[number].self = call.self;
       if (call.operation == analyze::Operation::kWait)
         continue;
-      for (const bool sends : {true, false}) {
-        const CollectiveCall::End& end = sends ? call.to : call.from;
-        if (end.rank <= CollectiveCall::kNobody)
+      const std::uint32_t rank = session_.processes[call.process].rank;
+      for (const bool is_send : {true, false}) {
+        const analyze::CollectiveCall::End& end = is_send ? call.to : call.from;
+        if (end.rank <= analyze::CollectiveCall::kNobody)
           continue;
-        const std::uint64_t ordinal = ordinals[{
-            call.communicator, session_.processes[call.process].rank, sends, end.rank, end.tag}]++;
-        all.made.ends.push_back({c, call.done, at->second, sends, end.rank, end.tag, ordinal});
-        all.hashes.push_back(Messaging::hash(known.id, end.tag, ordinal));
-        hashes[one_of[c]].insert(all.hashes.back());
+        const Key key{call.communicator, rank, is_send, end.rank, end.tag};
+        const std::uint64_t ordinal = ordinals[key]++;
+        const std::uint64_t hash = Messaging::hash(communicator.id, end.tag, ordinal);
+        of_process.messaging.ends.push_back(
+            {index, call.done, number, is_send, end.rank, end.tag, ordinal});
+        of_process.hashes.push_back(hash);
+        hashes.add(index, hash);
         if (call.done != kNone)
-          hashes[one_of[call.done]].insert(all.hashes.back());
+          hashes.add(call.done, hash);
       }
-    }
-    for (auto& [process, all] : of_process) {
-      Messaging& made = all.made;
-      made.process = process;
-      const auto kept = [&list = all.hashes](std::uint32_t shift) {
-        return static_cast<std::size_t>(
-            std::count_if(list.begin(), list.end(), [&](std::uint64_t hash) {
-              return (hash & ((1ull << shift) - 1)) == 0;
-            }));
-      };
-      // Ends of one hash go together: rather some more than none.
-      const std::size_t most = std::max<std::size_t>(1, kMostKeptEnds / of_process.size());
-      while (made.shift < 31 && kept(made.shift) > most &&
-             (kept(made.shift + 1) > 0 || kept(made.shift) > 8 * most))
-        ++made.shift;
-      std::map<std::uint32_t, std::uint32_t> place;
-      std::size_t ends = 0;
-      for (std::size_t i = 0; i < made.ends.size(); ++i) {
-        if ((all.hashes[i] & ((1ull << made.shift) - 1)) != 0)
-          continue;
-        place[made.ends[i].call] = 0;
-        if (made.ends[i].done != kNone)
-          place[made.ends[i].done] = 0;
-        made.ends[ends++] = made.ends[i];
-      }
-      made.ends.resize(ends);
-      for (auto& [c, number] : place) {
-        number = static_cast<std::uint32_t>(made.calls.size());
-        const CollectiveCall& call = found.messaging[c];
-        Messaging::Call& one = made.calls.emplace_back();
-        fill(one, call, around, found.calls.size() + c, made.beside);
-        one.stream = call.stream;
-        one.received = call.received;
-        one.hashes = static_cast<std::uint32_t>(hashes[one_of[c]].size());
-      }
-      for (Messaging::End& end : made.ends) {
-        end.call = place[end.call];
-        if (end.done != kNone)
-          end.done = place[end.done];
-      }
-      out_.messaging.push_back(std::move(made));
     }
   }
 
   void fill(Calls::Call& into,
             const analyze::CollectiveCall& call,
             const Surroundings& surroundings,
-            std::size_t at,
-            Spans& beside) {
-    const Around& around = surroundings.around[at];
+            std::size_t number,
+            Spans& other_kernels) {
+    const Around& around = surroundings.around[number];
     into.name = name(call.name);
     into.region = around.path == kNone ? kNone : region_of_[around.path];
     into.start_ns = utc(call.start_ns);
@@ -446,51 +514,53 @@ class Maker {
     into.bytes = whole(call.bytes);
     into.hidden_ns = whole(around.hidden_ns);
     into.context = context(surroundings.contexts[around.context]);
-    into.beside = static_cast<std::uint32_t>(beside.size());
-    if (const Stretches* kernels = surroundings.other_kernels(call.process, call.stream);
-        kernels != nullptr) {
-      Spans parts = kernels->parts(call.start_ns, call.end_ns);
-      close_gaps(parts);
-      into.parts = static_cast<std::uint32_t>(parts.size());
-      beside.insert(beside.end(), parts.begin(), parts.end());
-    }
+    into.first_span = static_cast<std::uint32_t>(other_kernels.size());
+    const Stretches* kernels = surroundings.other_kernels(call.process, call.stream);
+    if (kernels == nullptr)
+      return;
+    Spans spans = kernels->parts(call.start_ns, call.end_ns);
+    close_gaps(spans);
+    into.spans = static_cast<std::uint32_t>(spans.size());
+    other_kernels.insert(other_kernels.end(), spans.begin(), spans.end());
   }
 
   std::uint32_t context(const std::vector<std::uint32_t>& cells) {
     std::vector<std::uint32_t> regions;
-    for (const std::uint32_t cell : cells)
-      if (const std::uint32_t region = region_of_[tree_.cells[cell].node]; region != kNone)
+    for (const std::uint32_t cell : cells) {
+      const std::uint32_t region = region_of_[tree_.cells[cell].node];
+      if (region != kNone)
         regions.push_back(region);
+    }
     std::sort(regions.begin(), regions.end());
     regions.erase(std::unique(regions.begin(), regions.end()), regions.end());
-    const auto [at, added] =
+    const auto [entry, is_new] =
         contexts_.try_emplace(regions, static_cast<std::uint32_t>(out_.contexts.size()));
-    if (added)
+    if (is_new)
       out_.contexts.push_back(std::move(regions));
-    return at->second;
+    return entry->second;
   }
 
   void open() {
-    Open one;
+    Open of_host;
     for (const model::OpenSpan& span : session_.open_spans)
-      one.closed_ns = plus(one.closed_ns, span.between_ns);
+      of_host.closed_ns = plus(of_host.closed_ns, span.between_ns);
     if (!session_.processes.empty())
-      one.host = name(session_.processes.front().host);
+      of_host.host = name(session_.processes.front().host);
     for (const model::CounterWait& wait : session_.counter_waits)
       if (wait.path.size() == 1)
-        one.waits_ns += wait.ns;
+        of_host.waits_ns += wait.ns;
     analyze::Spans spans = analyze::top_spans(session_, tree_);
     for (auto& [start, end] : spans) {
       start = utc(start);
       end = end == model::kOpen ? INT64_MAX : std::max(start, utc(end));
     }
     std::sort(spans.begin(), spans.end());
-    Open all;
-    all.spans = std::move(spans);
-    one.add(all);  // disjoint
-    if (one.spans.size() > kMostSpans)
-      close(one);
-    out_.open.push_back(std::move(one));
+    Open overlapping;
+    overlapping.spans = std::move(spans);
+    of_host.add(overlapping);  // disjoint
+    if (of_host.spans.size() > kMostSpans)
+      close(of_host);
+    out_.open.push_back(std::move(of_host));
   }
 
   static void close(Open& open) {
@@ -499,64 +569,82 @@ class Maker {
       gaps.push_back(open.spans[i].first - open.spans[i - 1].second);
     const auto keep = gaps.begin() + static_cast<std::ptrdiff_t>(kMostSpans - 1);
     std::nth_element(gaps.begin(), keep, gaps.end(), std::greater<>());
-    const std::int64_t longest = *keep;  // of those that are closed
-    Spans fewer{open.spans.front()};
+    const std::int64_t longest_closed = *keep;
+    Spans kept{open.spans.front()};
     for (std::size_t i = 1; i < open.spans.size(); ++i) {
-      const std::int64_t gap = open.spans[i].first - fewer.back().second;
-      if (gap > longest) {
-        fewer.push_back(open.spans[i]);
+      const std::int64_t gap = open.spans[i].first - kept.back().second;
+      if (gap > longest_closed) {
+        kept.push_back(open.spans[i]);
         continue;
       }
       open.closed_ns += gap;
-      fewer.back().second = open.spans[i].second;
+      kept.back().second = open.spans[i].second;
     }
-    open.spans = std::move(fewer);
+    open.spans = std::move(kept);
   }
 
   void works() {
     Works works = works_of(session_, report_, [&](std::string_view text) { return name(text); });
-    std::map<std::uint32_t, std::uint32_t> kernel_of;  // by name
+    std::map<std::uint32_t, std::uint32_t> kernel_of_name;
     for (std::uint32_t k = 0; k < out_.kernels.size(); ++k)
-      kernel_of[out_.kernels[k].name] = k;
+      kernel_of_name[out_.kernels[k].name] = k;
     for (WorkOfRank& work : works.ranks) {
       work.kernel_threads = std::min(work.kernel_threads, 1e29);
-      for (WorkOfRank::Gpu& gpu : work.gpus)
-        gpu.first_ns = utc(gpu.first_ns), gpu.last_ns = utc(gpu.last_ns);
-      std::erase_if(work.paced,
-                    [&](const auto& kernel) { return !kernel_of.contains(kernel.name); });
-      std::sort(work.paced.begin(), work.paced.end(), [&](const auto& a, const auto& b) {
-        if (a.ns != b.ns)
-          return a.ns > b.ns;
-        return std::tie(out_.names[a.name], a.size) < std::tie(out_.names[b.name], b.size);
-      });
-      for (WorkOfRank::Paced& kernel : work.paced)
-        kernel.name = kernel_of[kernel.name];
-      work.not_kept = work.paced.size() - std::min(work.paced.size(), kMostPaced);
-      work.paced.resize(std::min(work.paced.size(), kMostPaced));
+      for (WorkOfRank::Gpu& gpu : work.gpus) {
+        gpu.first_ns = utc(gpu.first_ns);
+        gpu.last_ns = utc(gpu.last_ns);
+      }
+      keep_longest_kernels(kernel_of_name, work);
       out_.works.push_back(std::move(work));
     }
-    for (const SampledClock& from : works.clocks) {
-      SampledClock clock{
-          from.process < out_.processes.size() ? from.process : kNone, from.uuid, from.limited, {}};
-      const std::size_t step = (from.samples.size() + kMostClockSamples - 1) / kMostClockSamples;
-      for (std::size_t i = 0; i < from.samples.size(); i += step) {
-        double sum = 0;
-        std::int64_t covered = 0;
-        const std::size_t last = std::min(i + step, from.samples.size());
-        for (std::size_t k = i; k < last; ++k) {
-          sum += from.samples[k].value * static_cast<double>(from.samples[k].covered_ns);
-          covered += from.samples[k].covered_ns;
-        }
-        if (covered > 0)
-          clock.samples.push_back(
-              {utc(from.samples[i].start_ns),
-               utc(from.samples[last - 1].end_ns),
-               covered,
-               step == 1 ? from.samples[i].value : sum / static_cast<double>(covered)});
-      }
+    for (const SampledClock& recorded : works.clocks) {
+      SampledClock clock = thinned(recorded);
       if (!clock.samples.empty())
         out_.clocks.push_back(std::move(clock));
     }
+  }
+
+  void keep_longest_kernels(const std::map<std::uint32_t, std::uint32_t>& kernel_of_name,
+                            WorkOfRank& work) const {
+    std::vector<WorkOfRank::Paced>& kernels = work.paced;
+    std::erase_if(kernels,
+                  [&](const auto& kernel) { return !kernel_of_name.contains(kernel.name); });
+    std::sort(kernels.begin(), kernels.end(), [&](const auto& a, const auto& b) {
+      if (a.ns != b.ns)
+        return a.ns > b.ns;
+      return std::tie(out_.names[a.name], a.size) < std::tie(out_.names[b.name], b.size);
+    });
+    for (WorkOfRank::Paced& kernel : kernels)
+      kernel.name = kernel_of_name.at(kernel.name);
+    const std::size_t kept = std::min(kernels.size(), kMostPaced);
+    work.not_kept = kernels.size() - kept;
+    kernels.resize(kept);
+  }
+
+  /// The mean of neighbours where there are many samples.
+  [[nodiscard]] SampledClock thinned(const SampledClock& recorded) const {
+    const bool is_of_process = recorded.process < out_.processes.size();
+    SampledClock clock{
+        is_of_process ? recorded.process : kNone, recorded.uuid, recorded.limited, {}};
+    const auto& samples = recorded.samples;
+    const std::size_t step = (samples.size() + kMostClockSamples - 1) / kMostClockSamples;
+    for (std::size_t first = 0; first < samples.size(); first += step) {
+      double sum = 0;
+      std::int64_t covered_ns = 0;
+      const std::size_t end = std::min(first + step, samples.size());
+      for (std::size_t i = first; i < end; ++i) {
+        sum += samples[i].value * static_cast<double>(samples[i].covered_ns);
+        covered_ns += samples[i].covered_ns;
+      }
+      if (covered_ns <= 0)
+        continue;
+      const double mean = sum / static_cast<double>(covered_ns);
+      clock.samples.push_back({utc(samples[first].start_ns),
+                               utc(samples[end - 1].end_ns),
+                               covered_ns,
+                               step == 1 ? samples[first].value : mean});
+    }
+    return clock;
   }
 
   const Session& session_;

@@ -17,24 +17,24 @@ namespace {
 void add_bins(Sketch& sketch, const PackedBins& other) {
   if (other.used == 0)
     return;
-  std::uint64_t* to = sketch.reach(other.first, other.end);
-  if (other.more.empty()) {
+  std::uint64_t* count = sketch.reach(other.first, other.end);
+  if (other.excess.empty()) {
     for (const std::uint8_t *pair = other.pairs, *end = pair + other.used; pair != end; ++pair) {
-      to += *pair & 15;
-      *to++ += std::uint64_t{1} + (*pair >> 4);
+      count += *pair & 15;
+      *count++ += std::uint64_t{1} + (*pair >> 4);
     }
     return;
   }
-  coding::Reader more(other.more);
+  coding::Reader excess(other.excess);
   constexpr std::uint64_t kMore = 15;
   for (const std::uint8_t *pair = other.pairs, *end = pair + other.used; pair != end; ++pair) {
     std::uint64_t gap = *pair & kMore, above = *pair >> 4;
     if (gap == kMore)
-      gap += more.number();
+      gap += excess.number();
     if (above == kMore)
-      above += more.number();
-    to += gap;
-    *to++ += above + 1;
+      above += excess.number();
+    count += gap;
+    *count++ += above + 1;
   }
 }
 
@@ -100,37 +100,43 @@ void add_sums(std::array<std::int64_t, n>& into, const std::array<std::int64_t, 
     into[i] = plus(into[i], from[i]);
 }
 
+/// Do both have one kernel an occurrence, and the same one? Its sums are then those of occurrences.
+template <class D>
+bool have_one_kernel_each(const Gpu& into,
+                          const GpuOf<D>& from,
+                          const std::vector<std::uint32_t>& kernel_of) {
+  if (into.kernel_ns || from.kernel_ns || from.kernels.size() != 1)
+    return false;
+  if (into.kernels.empty())
+    return !into.busy_ns;
+  return into.kernels.size() == 1 && into.kernels[0].name == kernel_of[from.kernels[0].name];
+}
+
 template <class D>
 void add(Gpu& into, const GpuOf<D>& from, const std::vector<std::uint32_t>& kernel_of) {
   add_sums(into.counts, from.counts);
   add_sums(into.times, from.times);
   into.partial |= from.partial;
   for (const Copies& copy : from.copies) {
-    const auto at = std::lower_bound(
-        into.copies.begin(), into.copies.end(), copy, [](const Copies& a, const Copies& b) {
-          return a.kind < b.kind;
-        });
-    if (at == into.copies.end() || at->kind != copy.kind) {
-      into.copies.insert(at, copy);
+    const auto sum = std::ranges::lower_bound(into.copies, copy.kind, {}, &Copies::kind);
+    if (sum == into.copies.end() || sum->kind != copy.kind) {
+      into.copies.insert(sum, copy);
       continue;
     }
-    at->calls = plus(at->calls, copy.calls);
-    at->bytes = plus(at->bytes, copy.bytes);
-    at->ns = plus(at->ns, copy.ns);
+    sum->calls = plus(sum->calls, copy.calls);
+    sum->bytes = plus(sum->bytes, copy.bytes);
+    sum->ns = plus(sum->ns, copy.ns);
   }
-  // Where all have one kernel an occurrence, that kernel's sums are those of occurrences.
-  const bool empty = into.kernels.empty() && !into.kernel_ns && !into.busy_ns,
-             one_each = !into.kernel_ns && !from.kernel_ns && from.kernels.size() == 1 &&
-                        (empty || (into.kernels.size() == 1 &&
-                                   into.kernels[0].name == kernel_of[from.kernels[0].name]));
+  const bool one_each = have_one_kernel_each(into, from, kernel_of);  // before any is added
   if (!into.busy_ns && from.busy_ns)
     into.busy_ns = into.kernel();
   if (into.busy_ns)
     into.busy_ns->add(from.busy());
-  if (!one_each && !into.kernel_ns)
-    into.kernel_ns = into.kernel();
-  if (!one_each)
+  if (!one_each) {
+    if (!into.kernel_ns)
+      into.kernel_ns = into.kernel();
     into.kernel_ns->add(from.kernel());
+  }
   std::size_t guess = 0;
   std::unordered_map<std::uint32_t, std::size_t> places;
   const std::size_t before = into.kernels.size();
@@ -160,9 +166,13 @@ void add(Region& into, const RegionOf<D>& from, const std::vector<std::uint32_t>
       [&](auto field, auto join, auto, auto) { into.*field = join(into.*field, from.*field); });
   into.first_start_ns = std::min(into.first_start_ns, from.first_start_ns);
   if (from.wall.moments.n > from.unsettled.moments.n) {  // else it has nothing settled
-    const bool none = into.wall.moments.n == into.unsettled.moments.n;
-    into.settled_min = none ? from.settled_min : std::min(into.settled_min, from.settled_min);
-    into.settled_max = none ? from.settled_max : std::max(into.settled_max, from.settled_max);
+    const bool is_first_settled = into.wall.moments.n == into.unsettled.moments.n;
+    if (is_first_settled) {
+      into.settled_min = from.settled_min;
+      into.settled_max = from.settled_max;
+    }
+    into.settled_min = std::min(into.settled_min, from.settled_min);
+    into.settled_max = std::max(into.settled_max, from.settled_max);
   }
   into.wall.add(from.wall);
   into.unsettled.add(from.unsettled);
@@ -234,19 +244,19 @@ struct Merger::State {
     if (const std::size_t guess = of.regions.size();
         guess < all.regions.size() && same(all.regions[guess]))
       return static_cast<std::uint32_t>(guess);
-    const auto [at, added] =
+    const auto [entry, is_new] =
         regions.try_emplace(key, static_cast<std::uint32_t>(all.regions.size()));
-    if (added) {
-      Region& made = all.regions.emplace_back();
-      made.parent = key.parent;
-      made.domain = key.domain;
-      made.name = key.name;
-      made.kind = key.kind;
-      made.module = from.module;
-      made.first_start_ns = from.first_start_ns;
-      made.settled_busy_ns = 0;
+    if (is_new) {
+      Region& added = all.regions.emplace_back();
+      added.parent = key.parent;
+      added.domain = key.domain;
+      added.name = key.name;
+      added.kind = key.kind;
+      added.module = from.module;
+      added.first_start_ns = from.first_start_ns;
+      added.settled_busy_ns = 0;
     }
-    return at->second;
+    return entry->second;
   }
 
   template <class D>
@@ -266,9 +276,14 @@ struct Merger::State {
   /// What comes before the regions.
   void begin(const Digest& from, Places& of) {
     if (!from.processes.empty()) {  // else a rank that left nothing, or a share without ranks
-      all.begin_ns = empty ? from.begin_ns : std::min(all.begin_ns, from.begin_ns);
-      all.end_ns = empty ? from.end_ns : std::max(all.end_ns, from.end_ns);
-      all.tool = empty ? from.tool : std::min(all.tool, from.tool);
+      if (empty) {
+        all.begin_ns = from.begin_ns;
+        all.end_ns = from.end_ns;
+        all.tool = from.tool;
+      }
+      all.begin_ns = std::min(all.begin_ns, from.begin_ns);
+      all.end_ns = std::max(all.end_ns, from.end_ns);
+      all.tool = std::min(all.tool, from.tool);
       all.utc &= from.utc;
       all.sampled |= from.sampled;
       all.counted |= from.counted;
@@ -283,10 +298,10 @@ struct Merger::State {
     all.sources = std::move(sources);
 
     of.names.clear();
-    for (std::size_t i = 0; i < from.names.size(); ++i)
-      of.names.push_back(i < all.names.size() && all.names[i] == from.names[i]
-                             ? static_cast<std::uint32_t>(i)
-                             : name(from.names[i]));
+    for (std::size_t i = 0; i < from.names.size(); ++i) {
+      const bool is_same_place = i < all.names.size() && all.names[i] == from.names[i];
+      of.names.push_back(is_same_place ? static_cast<std::uint32_t>(i) : name(from.names[i]));
+    }
     of.kernels.clear();
     for (const KernelTally& kernel : from.kernels)
       of.kernels.push_back(merge(kernel, of));
@@ -305,11 +320,11 @@ struct Merger::State {
       for (std::uint32_t& region : context)
         region = of.regions[region];
       std::sort(context.begin(), context.end());
-      const auto [at, added] =
+      const auto [entry, is_new] =
           contexts.try_emplace(context, static_cast<std::uint32_t>(all.contexts.size()));
-      if (added)
+      if (is_new)
         all.contexts.push_back(std::move(context));
-      of.contexts.push_back(at->second);
+      of.contexts.push_back(entry->second);
     }
     Digest rest;
     rest.processes = from.processes;
@@ -322,8 +337,8 @@ struct Merger::State {
     rest.memory = from.memory;
     rest.memory_of_regions = from.memory_of_regions;
     renumber(rest, of);
-    const auto append = [](auto& to, auto& more) {
-      std::move(more.begin(), more.end(), std::back_inserter(to));
+    const auto append = [](auto& list, auto& added) {
+      std::move(added.begin(), added.end(), std::back_inserter(list));
     };
     append(all.processes, rest.processes);
     append(all.devices, rest.devices);
@@ -333,35 +348,31 @@ struct Merger::State {
     append(all.clocks, rest.clocks);
     append(all.memory, rest.memory);
     add_memory_of_regions(rest.memory_of_regions, all.memory_of_regions);
-    for (const Open& one : rest.open) {
-      const auto at = std::find_if(all.open.begin(), all.open.end(), [&](const Open& open) {
-        return open.host == one.host;
-      });
-      Open& into = at == all.open.end() ? all.open.emplace_back() : *at;
-      into.host = one.host;
-      into.add(one);
+    for (const Open& open : rest.open) {
+      const auto same_host = std::ranges::find(all.open, open.host, &Open::host);
+      Open& into = same_host == all.open.end() ? all.open.emplace_back() : *same_host;
+      into.host = open.host;
+      into.add(open);
     }
     all.losses.insert(all.losses.end(), from.losses.begin(), from.losses.end());
   }
 
   std::uint32_t merge(const KernelTally& from, const Places& of) {
-    const auto [at, added] =
+    const auto [entry, is_new] =
         kernels.try_emplace(of.names[from.name], static_cast<std::uint32_t>(all.kernels.size()));
-    if (added)
+    if (is_new)
       all.kernels.push_back({of.names[from.name], of.names[from.short_name], from.nccl, {}, {}});
-    KernelTally& into = all.kernels[at->second];
+    KernelTally& into = all.kernels[entry->second];
     into.duration.add(from.duration);
-    for (const KernelTally::Shape& shape : from.shapes) {
-      const auto place = std::lower_bound(
-          into.shapes.begin(), into.shapes.end(), shape, [](const auto& a, const auto& b) {
-            return a.shape < b.shape;
-          });
-      if (place != into.shapes.end() && place->shape == shape.shape)
-        place->calls += shape.calls;
+    for (const KernelTally::Shape& counted : from.shapes) {
+      const auto sum =
+          std::ranges::lower_bound(into.shapes, counted.shape, {}, &KernelTally::Shape::shape);
+      if (sum != into.shapes.end() && sum->shape == counted.shape)
+        sum->calls += counted.calls;
       else
-        into.shapes.insert(place, shape);
+        into.shapes.insert(sum, counted);
     }
-    return at->second;
+    return entry->second;
   }
 };
 
@@ -373,29 +384,29 @@ Merger::~Merger() = default;
 void Merger::add(const Digest& from) {
   State& state = *state_;
   state.places.resize(std::max<std::size_t>(1, state.places.size()));
-  Places& of = state.places.front();
-  state.begin(from, of);
-  for (const Region& one : from.regions)
-    state.merge(one, of);
-  state.end(from, of);
+  Places& places = state.places.front();
+  state.begin(from, places);
+  for (const Region& region : from.regions)
+    state.merge(region, places);
+  state.end(from, places);
 }
 
 bool Merger::add(std::span<Reading> several) {
   State& state = *state_;
   state.places.resize(std::max(several.size(), state.places.size()));
-  std::size_t most = 0;
+  std::size_t most_regions = 0;
   for (std::size_t i = 0; i < several.size(); ++i) {
     state.begin(several[i].head, state.places[i]);
-    most = std::max(most, several[i].regions());
+    most_regions = std::max(most_regions, several[i].regions());
   }
-  PackedRegion one;
-  for (std::size_t r = 0; r < most; ++r) {
+  PackedRegion region;
+  for (std::size_t r = 0; r < most_regions; ++r) {
     for (std::size_t i = 0; i < several.size(); ++i) {
       if (r >= several[i].regions())
         continue;
-      if (!several[i].next(one))
+      if (!several[i].next(region))
         return false;
-      state.merge(one, state.places[i]);
+      state.merge(region, state.places[i]);
     }
   }
   for (std::size_t i = 0; i < several.size(); ++i) {

@@ -1,5 +1,5 @@
 // The order that does not depend on merges: names by text, regions parents first and siblings by
-// what tells them apart, what ranks have by rank.
+// what distinguishes them, what ranks have by rank.
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -91,9 +91,10 @@ void order_regions(Digest& digest) {
 void order_processes(Digest& digest) {
   // Those of one rank come from one digest, and keep its order.
   const auto order = sorted(digest.processes, [](const CountedProcess& a, const CountedProcess& b) {
-    const auto unranked = [](const CountedProcess& p) {
-      return p.rank == kNone ? std::tuple(p.run, p.start_ns, p.pid)
-                             : std::tuple(0u, std::int64_t{0}, 0u);
+    const auto unranked = [](const CountedProcess& process) {
+      if (process.rank != kNone)
+        return std::tuple(0u, std::int64_t{0}, 0u);
+      return std::tuple(process.run, process.start_ns, process.pid);
     };
     return std::pair(a.rank, unranked(a)) < std::pair(b.rank, unranked(b));
   });
@@ -157,19 +158,21 @@ void renumber(Digest& digest, const Places& to) {
   for (Calls& calls : digest.collectives) {
     move(to.processes, calls.process);
     for (auto* list : {&calls.calls, &calls.standing})
-      for (Calls::Call& one : *list)
-        call(one);
+      for (Calls::Call& listed : *list)
+        call(listed);
   }
   for (Messaging& messaging : digest.messaging) {
     move(to.processes, messaging.process);
-    for (Messaging::Call& one : messaging.calls)
-      call(one);
+    for (Messaging::Call& listed : messaging.calls)
+      call(listed);
   }
   for (Open& open : digest.open)
     move(to.names, open.host);
   for (WorkOfRank& work : digest.works) {
-    for (WorkOfRank::Gpu& of : work.gpus)
-      move(to.processes, of.process), move(to.names, of.uuid);
+    for (WorkOfRank::Gpu& used : work.gpus) {
+      move(to.processes, used.process);
+      move(to.names, used.uuid);
+    }
     for (WorkOfRank::Paced& paced : work.paced)
       move(to.kernels, paced.name);
   }

@@ -108,32 +108,35 @@ class Reporter {
       report_.run.start_unix_ns = digest_.begin_ns;
     report_.run.tool = digest_.tool;
     report_.run.sources = digest_.sources;
-    for (const CountedProcess& from : digest_.processes) {
-      model::Process process = from;
+    for (const CountedProcess& counted : digest_.processes) {
+      model::Process process = counted;
       for (const auto id : {&model::Process::name, &model::Process::host, &model::Process::run})
-        process.*id = session.strings.intern(text(from.*id));
-      process.start_ns = since(from.start_ns, digest_);
-      process.end_ns = since(from.end_ns, digest_);
+        process.*id = session.strings.intern(text(counted.*id));
+      process.start_ns = since(counted.start_ns, digest_);
+      process.end_ns = since(counted.end_ns, digest_);
       session.threads.push_back(
-          {static_cast<std::uint32_t>(session.processes.size()), from.pid, 0});
+          {static_cast<std::uint32_t>(session.processes.size()), counted.pid, 0});
       session.processes.push_back(process);
     }
-    std::map<std::string, std::set<std::uint32_t>> cards;
-    for (const model::Device& from : digest_.devices) {
-      model::Device& device = session.devices.emplace_back(from);
-      device.name = session.strings.intern(text(from.name));
-      device.uuid = session.strings.intern(text(from.uuid));
-      if (from.uuid != 0 && from.process != kNone)
-        shared_ |= cards[text(from.uuid)].insert(digest_.processes[from.process].rank).second &&
-                   cards[text(from.uuid)].size() > 1;
+    std::map<std::string, std::set<std::uint32_t>> ranks_of_card;
+    for (const model::Device& recorded : digest_.devices) {
+      model::Device& device = session.devices.emplace_back(recorded);
+      device.name = session.strings.intern(text(recorded.name));
+      device.uuid = session.strings.intern(text(recorded.uuid));
+      if (recorded.uuid == 0 || recorded.process == kNone)
+        continue;
+      std::set<std::uint32_t>& ranks = ranks_of_card[text(recorded.uuid)];
+      ranks.insert(digest_.processes[recorded.process].rank);
+      shared_ |= ranks.size() > 1;
     }
     analyze::list_machines(session, report_);
     std::map<std::uint32_t, std::uint32_t> of_rank;
     for (std::uint32_t p = 0; p < digest_.processes.size(); ++p) {
-      const CountedProcess& from = digest_.processes[p];
-      report_.processes[p].ranges = static_cast<std::int64_t>(from.ranges);
-      report_.processes[p].kernels = static_cast<std::int64_t>(from.kernels);
-      process_at_[static_cast<std::uint64_t>(from.rank) << 32 | of_rank[from.rank]++] = p;
+      const CountedProcess& counted = digest_.processes[p];
+      report_.processes[p].ranges = static_cast<std::int64_t>(counted.ranges);
+      report_.processes[p].kernels = static_cast<std::int64_t>(counted.kernels);
+      const std::uint32_t rank = counted.rank;
+      process_at_[static_cast<std::uint64_t>(rank) << 32 | of_rank[rank]++] = p;
     }
     analyze::list_ranks(session, report_);
   }
@@ -173,43 +176,43 @@ class Reporter {
   }
 
   void region(std::uint32_t r) {
-    const Region& from = digest_.regions[order_[r]];
+    const Region& tallied = digest_.regions[order_[r]];
     model::Region& region = report_.regions[r];
     region.id = r;
-    if (from.parent != kNone) {
-      region.parent = region_of_[from.parent];
+    if (tallied.parent != kNone) {
+      region.parent = region_of_[tallied.parent];
       const model::Region& parent = report_.regions[region.parent];
       region.depth = parent.depth + 1;
       region.path = parent.path;
     }
-    region.path.push_back(text(from.name));
-    region.domain = text(from.domain);
-    region.kind = from.kind;
-    region.module = from.module;
+    region.path.push_back(text(tallied.name));
+    region.domain = text(tallied.domain);
+    region.kind = tallied.kind;
+    region.module = tallied.module;
     visit_numbers([&](auto field, auto, auto, auto report) {
       if constexpr (std::is_same_v<decltype(report), std::int64_t model::Region::*>)
-        region.*report = from.*field;
+        region.*report = tallied.*field;
       if constexpr (std::is_same_v<decltype(report), double model::WallTime::*>)
-        region.wall.*report = number(from.*field);
+        region.wall.*report = number(tallied.*field);
     });
-    region.wall.per_occurrence_ns = spread_of(from.wall);
-    const double duration = report_.run.duration_ns;
-    region.wall.share = duration > 0 ? region.wall.inclusive_ns / duration : 0;
-    if (from.replayed > 0)
-      region.notes.push_back(replay_note(from.replayed));
+    region.wall.per_occurrence_ns = spread_of(tallied.wall);
+    const double run_ns = report_.run.duration_ns;
+    region.wall.share = run_ns > 0 ? region.wall.inclusive_ns / run_ns : 0;
+    if (tallied.replayed > 0)
+      region.notes.push_back(replay_note(tallied.replayed));
     std::optional<Gpu> none;  // opened only by ranks without GPU work
-    if (!from.gpu && digest_.total)
-      add_no_gpu(none, from);
-    const std::optional<Gpu>& work = from.gpu ? from.gpu : none;
+    if (!tallied.gpu && digest_.total)
+      add_no_gpu(none, tallied);
+    const std::optional<Gpu>& work = tallied.gpu ? tallied.gpu : none;
     SettledSums sums;
-    sums.add(from);
+    sums.add(tallied);
     region.steady = sums.steady(work && !shared_ && work->times[2] != kUnknown);
-    region.across = across_of(from.of_processes, from.of_threads);
+    region.across = across_of(tallied.of_processes, tallied.of_threads);
     if (region.across && !region.across->of_threads) {
-      const auto process = process_at_.find(from.of_processes.largest);
+      const auto process = process_at_.find(tallied.of_processes.largest);
       region.across->slowest = process == process_at_.end() ? kNone : process->second;
     }
-    region.ranks = over_ranks({&from}, report_.ranks);
+    region.ranks = over_ranks({&tallied}, report_.ranks);
     region.communication = communication({order_[r]});
     if (work)
       region.gpu = gpu(*work, true);
@@ -219,8 +222,8 @@ class Reporter {
       const std::vector<std::uint32_t>& regions) const {
     analyze::CommunicationSum sum;
     for (const std::uint32_t region : regions)
-      if (const auto at = communication_.find(region); at != communication_.end())
-        sum.add(at->second);
+      if (const auto of_region = communication_.find(region); of_region != communication_.end())
+        sum.add(of_region->second);
     return sum.row();
   }
 
@@ -262,12 +265,10 @@ class Reporter {
       model::KernelRow row = kernel_row(kernel, kernel.duration.moments, total);
       row.duration_ns = spread_of(kernel.duration);
       row.shapes = static_cast<std::int64_t>(kernel.shapes.size());
-      const auto most = std::max_element(
-          kernel.shapes.begin(), kernel.shapes.end(), [](const auto& a, const auto& b) {
-            return a.calls < b.calls;
-          });
-      if (most != kernel.shapes.end())
-        row.shape = most->shape;
+      const auto most_frequent =
+          std::ranges::max_element(kernel.shapes, {}, &KernelTally::Shape::calls);
+      if (most_frequent != kernel.shapes.end())
+        row.shape = most_frequent->shape;
       report_.kernels.push_back(std::move(row));
     }
     std::ranges::sort(report_.kernels, &model::KernelRow::comes_before);
@@ -282,10 +283,9 @@ class Reporter {
       return;
     report_.total = gpu(*digest_.total, false);
     report_.total->distinct_kernels = std::ssize(report_.kernels);
+    const std::size_t listed = std::min(options_.top_kernels, report_.kernels.size());
     report_.total->top_kernels.assign(
-        report_.kernels.begin(),
-        report_.kernels.begin() +
-            static_cast<std::ptrdiff_t>(std::min(options_.top_kernels, report_.kernels.size())));
+        report_.kernels.begin(), report_.kernels.begin() + static_cast<std::ptrdiff_t>(listed));
   }
 
   [[nodiscard]] model::KernelRow kernel_row(const KernelTally& kernel,
@@ -307,7 +307,9 @@ class Reporter {
       calls += sum.moments.n;
     // A launch may be in several ranges of one tree (scope `process`): then sums of those below are
     // too large.
-    if (work.kernels < 0 || calls != static_cast<std::uint64_t>(work.kernels)) {
+    const bool are_all_known =
+        work.kernels >= 0 && calls == static_cast<std::uint64_t>(work.kernels);
+    if (!are_all_known) {
       work.distinct_kernels = work.kernels == 0 ? 0 : -1;
       return;
     }
@@ -330,9 +332,9 @@ class Reporter {
   void region_kernels() {
     std::vector<std::map<std::uint32_t, Distribution>> sums(order_.size());
     for (std::size_t r = order_.size(); r-- > 0;) {
-      const Region& from = digest_.regions[order_[r]];
-      if (from.gpu)
-        for (const KernelSum& sum : from.gpu->kernels)
+      const Region& tallied = digest_.regions[order_[r]];
+      if (tallied.gpu)
+        for (const KernelSum& sum : tallied.gpu->kernels)
           sums[r][sum.name].add(sum.duration);
       model::Region& region = report_.regions[r];
       if (region.parent != kNone)
@@ -367,11 +369,11 @@ class Reporter {
     std::vector<std::uint32_t> members;
     std::vector<const ByRank*> by_rank;
     for (const std::uint32_t id : row.members) {
-      const Region& from = digest_.regions[order_[id]];
+      const Region& member = digest_.regions[order_[id]];
       members.push_back(order_[id]);
-      by_rank.push_back(&from);
-      wall.add(from.wall);
-      sums.add(from);
+      by_rank.push_back(&member);
+      wall.add(member.wall);
+      sums.add(member);
     }
     region.wall.per_occurrence_ns = spread_of(wall);
     region.steady = sums.steady(digest_.total && !shared_);
@@ -379,13 +381,13 @@ class Reporter {
     region.communication = communication(members);
   }
 
-  /// Of all ranks, or of none: nobody can be held against one that is not known.
+  /// Of all ranks, or of none: without the work of one, the others cannot be compared with it.
   void work() {
     const std::size_t ranks = report_.ranks.size();
     if (!whole_ || ranks < 2)
       return;
-    for (const WorkOfRank& from : digest_.works)
-      kernels_cut_ |= from.not_kept > 0;
+    for (const WorkOfRank& work_of_rank : digest_.works)
+      kernels_cut_ |= work_of_rank.not_kept > 0;
     const auto text_of = [&](std::uint32_t name) { return std::string_view(text(name)); };
     analyze::judge_works(digest_.works, digest_.clocks, text_of, report_);
     analyze::CpuPaces paces(ranks);
@@ -429,15 +431,19 @@ class Reporter {
   }
 
   void notes() {
+    std::string missing = "timelines, single processes";
+    if (!whole_)
+      missing += ", messages, communication, work of ranks";
+    if (digest_.sampled)
+      missing += ", CPU samples";
+    if (digest_.counted)
+      missing += ", counters";
     std::string text = fmt::format(
-        "from the digests of {}: medians and 95th percentiles are within {:.1f} %; timelines, "
-        "single processes{}{}{} "
-        "need the captures (--captures, --rank N)",
+        "from the digests of {}: medians and 95th percentiles are within {:.1f} %; {} need the "
+        "captures (--captures, --rank N)",
         base::counted(report_.ranks.size(), "rank"),
         kRelativeError * 100,
-        whole_ ? "" : ", messages, communication, work of ranks",
-        digest_.sampled ? ", CPU samples" : "",
-        digest_.counted ? ", counters" : "");
+        missing);
     report_.notes.push_back(std::move(text));
     if (kernels_cut_)
       report_.notes.push_back(

@@ -218,12 +218,12 @@ void report_memory(const Digest& digest,
   // As of a recording: a region without allocations has none, which is known.
   for (model::Region& region : report.regions)
     region.memory.emplace();
-  for (const MemoryOfRegion& from : digest.memory_of_regions) {
-    model::RegionMemory& memory = *report.regions[region_of[from.region]].memory;
-    memory.allocations = from.allocations;
-    memory.allocated_bytes = to_real(from.allocated_bytes);
-    memory.peak_bytes = to_real(from.peak_bytes);
-    memory.held_bytes = to_real(from.held_bytes);
+  for (const MemoryOfRegion& tallied : digest.memory_of_regions) {
+    model::RegionMemory& memory = *report.regions[region_of[tallied.region]].memory;
+    memory.allocations = tallied.allocations;
+    memory.allocated_bytes = to_real(tallied.allocated_bytes);
+    memory.peak_bytes = to_real(tallied.peak_bytes);
+    memory.held_bytes = to_real(tallied.held_bytes);
   }
 }
 
