@@ -86,22 +86,28 @@ std::optional<double> value_of(const DigestRegion& region, const std::string& ta
   return found->second / static_cast<double>(region.occurrences);
 }
 
+double mean_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values)
+    sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
 /// The stretches of one run: the same value of consecutive sampled occurrences.
 std::vector<double> stretches(const DigestRegion& region, const std::string& tag) {
-  const std::vector<double>& all = tag.starts_with("gpu.") ? region.busy_ns : region.wall_ns;
+  const std::vector<double>& times = tag.starts_with("gpu.") ? region.busy_ns : region.wall_ns;
   std::vector<double> out;
   for (std::size_t i = 0; i < kStretches; ++i) {
-    const std::size_t begin = i * all.size() / kStretches, end = (i + 1) * all.size() / kStretches;
-    std::vector<double> part(all.begin() + static_cast<std::ptrdiff_t>(begin),
-                             all.begin() + static_cast<std::ptrdiff_t>(end));
-    if (tag == kWall || tag == kFastest) {
-      out.push_back(tag == kWall ? median_of(part) : *std::min_element(part.begin(), part.end()));
-      continue;
-    }
-    double sum = 0;
-    for (const double value : part)
-      sum += value;
-    out.push_back(sum / static_cast<double>(part.size()));
+    const std::size_t begin = i * times.size() / kStretches;
+    const std::size_t end = (i + 1) * times.size() / kStretches;
+    std::vector<double> stretch(times.begin() + static_cast<std::ptrdiff_t>(begin),
+                                times.begin() + static_cast<std::ptrdiff_t>(end));
+    if (tag == kWall)
+      out.push_back(median_of(stretch));
+    else if (tag == kFastest)
+      out.push_back(*std::min_element(stretch.begin(), stretch.end()));
+    else
+      out.push_back(mean_of(stretch));
   }
   return out;
 }
@@ -176,64 +182,64 @@ class Comparer {
 
   /// Notes the losses that most runs of one side report, and none of the other's.
   void compare_verdicts(std::size_t side) {
-    constexpr std::size_t kMostNamed = 3;
-    const auto judged = [](const Side& one) {
-      return std::all_of(
-          one.runs.begin(), one.runs.end(), [](const model::Digest& run) { return run.judged; });
+    const auto is_judged = [](const Side& judged) {
+      return std::ranges::all_of(judged.runs, &model::Digest::judged);
     };
-    const auto note = [&](const Side& of, const Side& other, const std::string& heading) {
-      const auto runs_with = [](const Side& in, const model::Verdict& wanted) {
-        return std::count_if(in.runs.begin(), in.runs.end(), [&](const model::Digest& run) {
-          return std::any_of(
-              run.verdict.begin(), run.verdict.end(), [&](const model::Verdict& one) {
-                return one.kind == wanted.kind && one.path == wanted.path;
-              });
-        });
-      };
-      std::set<std::pair<std::string, std::string>> seen;
-      std::size_t more = 0;
-      for (const model::Digest& run : of.runs) {
-        for (const model::Verdict& one : run.verdict) {
-          if (!seen.emplace(one.kind, one.path).second || runs_with(other, one) > 0 ||
-              2 * runs_with(of, one) < static_cast<std::ptrdiff_t>(of.runs.size()))
-            continue;
-          if (++more <= kMostNamed)
-            out_.notes.push_back(fmt::format("{}: {}{}: {}",
-                                             heading,
-                                             one.kind,
-                                             one.path.empty() ? "" : " of '" + one.path + "'",
-                                             one.text));
-        }
-      }
-      if (more > kMostNamed)
-        out_.notes.push_back(fmt::format("{}: {} more", heading, more - kMostNamed));
-    };
-    if (!judged(sides_[0]) || !judged(sides_[side]))
+    if (!is_judged(sides_[0]) || !is_judged(sides_[side]))
       return;
-    note(sides_[side], sides_[0], "new in the verdict of " + sides_[side].label);
-    note(sides_[0], sides_[side], "no longer in the verdict of " + sides_[side].label);
+    const std::string& label = sides_[side].label;
+    note_verdicts_of_one(sides_[side], sides_[0], "new in the verdict of " + label);
+    note_verdicts_of_one(sides_[0], sides_[side], "no longer in the verdict of " + label);
+  }
+
+  /// Those that most runs of a side have, and none of the other's.
+  void note_verdicts_of_one(const Side& side, const Side& other, const std::string& heading) {
+    constexpr std::size_t kMostNamed = 3;
+    const auto runs_with = [](const Side& searched, const model::Verdict& wanted) {
+      return std::ranges::count_if(searched.runs, [&](const model::Digest& run) {
+        return std::ranges::any_of(run.verdict, [&](const model::Verdict& verdict) {
+          return verdict.kind == wanted.kind && verdict.path == wanted.path;
+        });
+      });
+    };
+    const std::ptrdiff_t runs = std::ssize(side.runs);
+    std::set<std::pair<std::string, std::string>> seen;
+    std::size_t count = 0;
+    for (const model::Digest& run : side.runs) {
+      for (const model::Verdict& verdict : run.verdict) {
+        const bool is_new = seen.emplace(verdict.kind, verdict.path).second;
+        if (!is_new || runs_with(other, verdict) > 0 || 2 * runs_with(side, verdict) < runs)
+          continue;
+        if (++count > kMostNamed)
+          continue;
+        std::string text = heading + ": " + verdict.kind;
+        if (!verdict.path.empty())
+          text += " of '" + verdict.path + "'";
+        out_.notes.push_back(text + ": " + verdict.text);
+      }
+    }
+    if (count > kMostNamed)
+      out_.notes.push_back(fmt::format("{}: {} more", heading, count - kMostNamed));
   }
 
   void describe() {
     for (const Side& side : sides_) {
-      model::ComparedSide one{side.label, side.runs.size(), {}, {}, 0, 0};
+      model::ComparedSide compared_side{side.label, side.runs.size(), {}, {}, 0, 0};
       std::vector<double> durations;
       for (const model::Digest& run : side.runs) {
         durations.push_back(run.run.duration_ns);
         if (run.run.signal || run.run.exit_code.value_or(0) != 0)
-          ++one.failed;
+          ++compared_side.failed;
       }
-      one.duration_ns = median(durations).value_or(0);
+      compared_side.duration_ns = median(durations).value_or(0);
       if (!side.runs.empty()) {
-        one.command = side.runs.front().run.command;
-        one.devices = side.runs.front().devices;
+        compared_side.command = side.runs.front().run.command;
+        compared_side.devices = side.runs.front().devices;
       }
-      out_.sides.push_back(std::move(one));
+      out_.sides.push_back(std::move(compared_side));
       for (std::string& text : cautions(side))
         out_.notes.push_back(std::move(text));
-      partial_ = partial_ || std::any_of(side.runs.begin(),
-                                         side.runs.end(),
-                                         [](const model::Digest& run) { return run.partial_gpu; });
+      partial_ = partial_ || std::ranges::any_of(side.runs, &model::Digest::partial_gpu);
     }
     out_.environment = environment_differences(sides_);
     out_.alpha = options_.alpha;
@@ -243,12 +249,12 @@ class Comparer {
       const double least_p = smallest_p(sides_[0].runs.size(), sides_[s].runs.size());
       by_runs_ = by_runs_ && least_p <= options_.alpha;
     }
+    const std::string_view tested = by_runs_ ? "whole runs" : "stretches of instances";
     out_.noise = by_runs_ ? "runs" : "occurrences";
     out_.method = fmt::format(
         "two-sided permutation test of {}, step-down maxT over all values, alpha {}; interval of "
-        "the ratio by Hodges "
-        "and Lehmann",
-        by_runs_ ? "whole runs" : "stretches of instances",
+        "the ratio by Hodges and Lehmann",
+        tested,
         options_.alpha);
   }
 
@@ -263,131 +269,157 @@ class Comparer {
       if (side.runs.size() < kEnoughRuns)
         labels.push_back(base::printable(side.label));
     }
-    std::string where = "of one side", to_repeat = base::join(labels, ", ");
+    std::string counted_sides = "of one side", to_repeat = base::join(labels, ", ");
     if (labels.size() == sides_.size()) {
-      where = "per side";
+      counted_sides = "per side";
       to_repeat = "both sides";
     }
     out_.notes.push_back(fmt::format(
         "noise was estimated from the instances inside the runs: {} {} cannot show differences "
         "from run to run (clocks, a busy machine). Use rangescope profile --repeat {} on {}",
         base::counted(fewest, "run"),
-        where,
+        counted_sides,
         kEnoughRuns,
         to_repeat));
   }
 
-  base::Result<void> choose_values(const std::vector<MatchedRegion>& matched) {
-    std::set<std::string> common, known;  // on all sides of some region; anywhere
+  /// Tags of values.
+  struct Tags {
+    std::set<std::string> common;  ///< on all sides of some region
+    std::set<std::string> known;   ///< anywhere
+  };
+
+  [[nodiscard]] Tags tags_of(const std::vector<MatchedRegion>& matched) const {
+    Tags tags;
     for (const MatchedRegion& region : matched) {
-      std::map<std::string, std::size_t> seen;
+      std::map<std::string, std::size_t> sides_with;
       for (const auto& runs : region.of) {
-        std::set<std::string> here;
-        for (const DigestRegion* one : runs) {
-          if (!one)
+        std::set<std::string> of_side;
+        for (const DigestRegion* run : runs) {
+          if (!run)
             continue;
-          for (const auto& [tag, value] : one->values)
-            here.insert(tag);
+          for (const auto& [tag, value] : run->values)
+            of_side.insert(tag);
         }
-        for (const std::string& tag : here)
-          ++seen[tag];
+        for (const std::string& tag : of_side)
+          ++sides_with[tag];
       }
-      for (const auto& [tag, count] : seen) {
-        known.insert(tag);
-        if (count == sides_.size() && !(partial_ && tag.starts_with("gpu.")))
-          common.insert(tag);
+      for (const auto& [tag, count] : sides_with) {
+        tags.known.insert(tag);
+        const bool is_of_a_part = partial_ && tag.starts_with("gpu.");
+        if (count == sides_.size() && !is_of_a_part)
+          tags.common.insert(tag);
       }
     }
-    if (options_.values.empty()) {
-      for (const std::string& tag : options_.usual) {
-        if (common.contains(tag))
-          values_.push_back(tag);
-      }
-      if (!values_.empty() || common.empty())
-        return {};
-      if (common.contains("gpu.kernel_ns")) {  // ncu knows kernels, not when they ran
-        values_.emplace_back("gpu.kernel_ns");
-        return {};
-      }
-      // Counters alone: the first that is a time, else the first of all.
-      const auto metric = [&](std::string_view part) {
-        return std::find_if(common.begin(), common.end(), [&](const std::string& tag) {
-          return tag.starts_with("metrics.") && tag.find(part) != std::string::npos;
-        });
-      };
-      for (const std::string_view part : {"time", ""}) {
-        if (const auto found = metric(part); found != common.end()) {
-          values_.push_back(*found);
-          return {};
-        }
-      }
-      return base::fail(
-          base::Code::kNotComparable,
-          "the sides have no cost of a region in common",
-          {},
-          "Compare captures of one kind, or name a value: --metric " + *common.begin());
-    }
-    for (const std::string& name : options_.values) {
-      const model::Measure* measure = model::find_measure(name);
-      const std::string tag = measure ? std::string(measure->tag) : name;
-      if (common.contains(tag)) {
-        values_.push_back(tag);
-        continue;
-      }
-      if (known.contains(tag) || measure)
-        return base::fail(
-            base::Code::kNotComparable,
-            "no region has '" + base::printable(tag) + "' on all sides",
-            {},
-            partial_ && tag.starts_with("gpu.")
-                ? "GPU work was recorded for a part of a run only: profile it without --metrics"
-                : "Record it on every side, or compare another value: " +
-                      base::join(std::vector<std::string>(common.begin(), common.end()), ", "));
-      std::vector<std::string> tags = model::measure_tags();
-      tags.insert(tags.end(), known.begin(), known.end());
-      return base::fail(base::Code::kUsage,
-                        "there is no value '" + base::printable(name) + "'",
-                        "--metric",
-                        base::did_you_mean(name, tags));
-    }
+    return tags;
+  }
+
+  base::Result<void> choose_values(const std::vector<MatchedRegion>& matched) {
+    const Tags tags = tags_of(matched);
+    if (options_.values.empty())
+      return choose_usual_values(tags.common);
+    for (const std::string& name : options_.values)
+      TRY(choose_value(name, tags));
     return {};
   }
 
-  void add_region(const MatchedRegion& region) {
-    ComparedRegion one;
-    one.path = region.path;
-    one.domain = region.domain;
-    one.kind = region.kind;
-    one.renamed_from = region.renamed_from;
-    one.is_whole_run = region.is_whole_run;
-    one.is_outside_ranges = region.is_outside_ranges;
-    for (const auto& runs : region.of) {
-      std::vector<double> counts;
-      bool any = false;
-      for (const DigestRegion* run : runs) {
-        counts.push_back(run ? static_cast<double>(run->occurrences) : 0);
-        any = any || run;
+  base::Result<void> choose_usual_values(const std::set<std::string>& common) {
+    for (const std::string& tag : options_.usual) {
+      if (common.contains(tag))
+        values_.push_back(tag);
+    }
+    if (!values_.empty() || common.empty())
+      return {};
+    if (common.contains("gpu.kernel_ns")) {  // ncu knows kernels, not when they ran
+      values_.emplace_back("gpu.kernel_ns");
+      return {};
+    }
+    // Counters alone: the first that is a time, else the first of all.
+    for (const std::string_view part : {"time", ""}) {
+      const auto metric = std::ranges::find_if(common, [&](const std::string& tag) {
+        return tag.starts_with("metrics.") && tag.find(part) != std::string::npos;
+      });
+      if (metric != common.end()) {
+        values_.push_back(*metric);
+        return {};
       }
-      one.occurrences.push_back(any ? median(counts) : std::nullopt);
     }
-    const bool everywhere = on_all_sides(region);
-    std::vector<ComparedRegion>& list = everywhere ? out_.regions : out_.missing;
+    return base::fail(base::Code::kNotComparable,
+                      "the sides have no cost of a region in common",
+                      {},
+                      "Compare captures of one kind, or name a value: --metric " + *common.begin());
+  }
+
+  base::Result<void> choose_value(const std::string& name, const Tags& tags) {
+    const model::Measure* measure = model::find_measure(name);
+    const std::string tag = measure ? std::string(measure->tag) : name;
+    if (tags.common.contains(tag)) {
+      values_.push_back(tag);
+      return {};
+    }
+    if (tags.known.contains(tag) || measure) {
+      const std::vector<std::string> comparable(tags.common.begin(), tags.common.end());
+      std::string hint =
+          "Record it on every side, or compare another value: " + base::join(comparable, ", ");
+      if (partial_ && tag.starts_with("gpu."))
+        hint = "GPU work was recorded for a part of a run only: profile it without --metrics";
+      return base::fail(base::Code::kNotComparable,
+                        "no region has '" + base::printable(tag) + "' on all sides",
+                        {},
+                        hint);
+    }
+    std::vector<std::string> known = model::measure_tags();
+    known.insert(known.end(), tags.known.begin(), tags.known.end());
+    return base::fail(base::Code::kUsage,
+                      "there is no value '" + base::printable(name) + "'",
+                      "--metric",
+                      base::did_you_mean(name, known));
+  }
+
+  void add_region(const MatchedRegion& region) {
+    ComparedRegion out;
+    out.path = region.path;
+    out.domain = region.domain;
+    out.kind = region.kind;
+    out.renamed_from = region.renamed_from;
+    out.is_whole_run = region.is_whole_run;
+    out.is_outside_ranges = region.is_outside_ranges;
+    for (const auto& runs : region.of)
+      out.occurrences.push_back(median_occurrences(runs));
     for (const std::string& tag : values_)
-      one.values.push_back(compared(region, tag));
-    if (everywhere) {
-      one.functions = compare_functions(region, options_.alpha);
-      one.own_functions = compare_functions(region, options_.alpha, FunctionScope::kOwn);
+      out.values.push_back(compared(region, tag));
+    const bool is_on_all_sides = on_all_sides(region);
+    if (is_on_all_sides) {
+      out.functions = compare_functions(region, options_.alpha);
+      out.own_functions = compare_functions(region, options_.alpha, FunctionScope::kOwn);
     }
-    chains_.add(region, one);
-    list.push_back(std::move(one));
-    if (!everywhere)
+    chains_.add(region, out);
+    if (!is_on_all_sides) {
+      out_.missing.push_back(std::move(out));
       return;
+    }
+    out_.regions.push_back(std::move(out));
+    add_hypotheses(region, out_.regions.back());
+  }
+
+  /// Of runs that do not have it, 0; nothing where none has it.
+  static std::optional<double> median_occurrences(const std::vector<const DigestRegion*>& runs) {
+    std::vector<double> counts;
+    bool has_any = false;
+    for (const DigestRegion* run : runs) {
+      counts.push_back(run ? static_cast<double>(run->occurrences) : 0);
+      has_any = has_any || run;
+    }
+    return has_any ? median(counts) : std::nullopt;
+  }
+
+  void add_hypotheses(const MatchedRegion& region, ComparedRegion& out) {
     if (by_runs_) {
-      test_functions_by_runs(region, FunctionScope::kAll, list.back().functions);
-      test_functions_by_runs(region, FunctionScope::kOwn, list.back().own_functions);
+      test_functions_by_runs(region, FunctionScope::kAll, out.functions);
+      test_functions_by_runs(region, FunctionScope::kOwn, out.own_functions);
     }
     for (std::size_t v = 0; v < values_.size(); ++v) {
-      ComparedValue& value = list.back().values[v];
+      ComparedValue& value = out.values[v];
       for (std::size_t side = 1; side < sides_.size(); ++side) {
         if (!value.values[0] || !value.values[side])
           continue;
@@ -505,13 +537,13 @@ class Comparer {
                                           std::size_t side,
                                           const std::string& tag,
                                           Change& change) const {
-    const std::array known = {kWall,
-                              kFastest,
-                              kBusy,
-                              std::string_view("wall_ns.inclusive"),
-                              std::string_view("wall_ns.mean")};
-    const bool has_instances =
-        model::is_range(region) && std::ranges::find(known, tag) != known.end();
+    const std::array tags_of_instances = {kWall,
+                                          kFastest,
+                                          kBusy,
+                                          std::string_view("wall_ns.inclusive"),
+                                          std::string_view("wall_ns.mean")};
+    const bool has_instances = model::is_range(region) &&
+                               std::ranges::find(tags_of_instances, tag) != tags_of_instances.end();
     if (!has_instances) {
       change.why = "one run cannot show how much this value varies";
       return std::nullopt;
@@ -520,12 +552,12 @@ class Comparer {
     for (const std::size_t s : {std::size_t{0}, side}) {
       std::vector<double>& into = s == 0 ? groups.a : groups.b;
       for (const DigestRegion* run : region.of[s]) {
-        const std::size_t have = !run           ? 0
-                                 : tag == kBusy ? run->busy_ns.size()
-                                                : run->wall_ns.size();
-        if (have < 2 * kStretches) {
+        std::size_t instances = 0;
+        if (run)
+          instances = tag == kBusy ? run->busy_ns.size() : run->wall_ns.size();
+        if (instances < 2 * kStretches) {
           change.why = fmt::format("{} in a run of {}; a test takes {}",
-                                   base::counted(have, "instance"),
+                                   base::counted(instances, "instance"),
                                    sides_[s].label,
                                    2 * kStretches);
           return std::nullopt;
@@ -537,101 +569,125 @@ class Comparer {
     return groups;
   }
 
-  void add_kernels() {
-    // Names that every side has stay as they are; the others are merged by their folded name.
+  /// What a kernel adds up to, by side and run.
+  struct KernelSums {
+    std::set<std::string> names;
+    std::vector<std::vector<double>> calls, total_ns;  // [side][run]
+
+    [[nodiscard]] bool is_in_every_run(std::size_t side) const {
+      return std::ranges::all_of(calls[side], [](double count) { return count > 0; });
+    }
+
+    /// Time of a call in each run.
+    [[nodiscard]] std::vector<double> per_call_ns(std::size_t side) const {
+      std::vector<double> values;
+      for (std::size_t run = 0; run < calls[side].size(); ++run)
+        values.push_back(total_ns[side][run] / calls[side][run]);
+      return values;
+    }
+  };
+
+  /// On how many sides each kernel name is.
+  [[nodiscard]] std::map<std::string, std::size_t> sides_with_kernel() const {
     std::map<std::string, std::size_t> sides_with;
     for (const Side& side : sides_) {
-      std::set<std::string> here;
-      for (const model::Digest& run : side.runs) {
+      std::set<std::string> names;
+      for (const model::Digest& run : side.runs)
         for (const model::DigestKernel& kernel : run.kernels)
-          here.insert(kernel.name);
-      }
-      for (const std::string& name : here)
+          names.insert(kernel.name);
+      for (const std::string& name : names)
         ++sides_with[name];
     }
-    struct Row {
-      std::set<std::string> names;
-      std::vector<std::vector<double>> calls, total;  // [side][run]
-    };
-    std::map<std::string, Row> rows;
-    for (std::size_t s = 0; s < sides_.size(); ++s) {
-      for (std::size_t r = 0; r < sides_[s].runs.size(); ++r) {
-        for (const model::DigestKernel& kernel : sides_[s].runs[r].kernels) {
-          const bool exact = sides_with[kernel.name] == sides_.size();
-          Row& row = rows[exact ? kernel.name : folded_kernel(kernel.name)];
-          row.names.insert(kernel.name);
-          if (row.calls.empty()) {
-            for (const Side& side : sides_) {
-              row.calls.emplace_back(side.runs.size(), 0.0);
-              row.total.emplace_back(side.runs.size(), 0.0);
-            }
-          }
-          row.calls[s][r] += static_cast<double>(kernel.calls);
-          row.total[s][r] += kernel.total_ns;
+    return sides_with;
+  }
+
+  /// Names that every side has stay as they are; the others are merged by their folded name.
+  [[nodiscard]] std::map<std::string, KernelSums> sum_up_kernels() const {
+    const std::map<std::string, std::size_t> sides_with = sides_with_kernel();
+    KernelSums zeros;
+    for (const Side& side : sides_) {
+      zeros.calls.emplace_back(side.runs.size(), 0.0);
+      zeros.total_ns.emplace_back(side.runs.size(), 0.0);
+    }
+    std::map<std::string, KernelSums> kernels;
+    for (std::size_t side = 0; side < sides_.size(); ++side) {
+      for (std::size_t run = 0; run < sides_[side].runs.size(); ++run) {
+        for (const model::DigestKernel& kernel : sides_[side].runs[run].kernels) {
+          const bool is_on_all_sides = sides_with.at(kernel.name) == sides_.size();
+          const std::string name = is_on_all_sides ? kernel.name : folded_kernel(kernel.name);
+          KernelSums& sums = kernels.try_emplace(name, zeros).first->second;
+          sums.names.insert(kernel.name);
+          sums.calls[side][run] += static_cast<double>(kernel.calls);
+          sums.total_ns[side][run] += kernel.total_ns;
         }
       }
     }
+    return kernels;
+  }
+
+  void add_kernels() {
     if (partial_)
       return;
-    out_.kernels.reserve(rows.size());
+    const std::map<std::string, KernelSums> kernels = sum_up_kernels();
+    out_.kernels.reserve(kernels.size());
     kernel_hypotheses_.resize(sides_.size());
-    for (auto& [name, row] : rows) {
+    for (const auto& [name, sums] : kernels) {
       ComparedKernel& kernel = out_.kernels.emplace_back();
-      kernel.folded = row.names.size() > 1;
-      kernel.name = kernel.folded ? name : *row.names.begin();
-      kernel.total.tag = "total_ns";
-      kernel.per_call.tag = "ns_per_call";
-      kernel.total.title = "total";
-      kernel.per_call.title = "a call";
-      kernel.total.unit = kernel.per_call.unit = "ns";
-      bool everywhere = true;
-      for (std::size_t s = 0; s < sides_.size(); ++s) {
-        const double calls = median(row.calls[s]).value_or(0),
-                     total = median(row.total[s]).value_or(0);
-        const bool here = calls > 0;
-        everywhere = everywhere && here;
-        kernel.calls.push_back(here ? std::optional(calls) : std::nullopt);
-        kernel.total.values.push_back(here ? std::optional(total) : std::nullopt);
-        kernel.per_call.values.push_back(here ? std::optional(total / calls) : std::nullopt);
-      }
-      common_kernel_ = common_kernel_ || everywhere;
-      differences(kernel.total);
-      differences(kernel.per_call);
-      for (std::size_t side = 1; side < sides_.size(); ++side) {
-        if (!kernel.total.values[0] || !kernel.total.values[side])
-          continue;
-        if (!by_runs_) {
-          kernel.total.changes[side - 1].why = kernel.per_call.changes[side - 1].why =
-              "one run cannot show how much this value varies";
-          continue;
-        }
-        TwoGroups per_call{row.total[0], row.total[side]};
-        bool all = true;
-        for (std::size_t r = 0; r < per_call.a.size(); ++r)
-          all = all && row.calls[0][r] > 0;
-        for (std::size_t r = 0; r < per_call.b.size(); ++r)
-          all = all && row.calls[side][r] > 0;
-        kernel_hypotheses_[side].push_back(
-            {&kernel.total.changes[side - 1], {row.total[0], row.total[side]}});
-        if (!all) {
-          kernel.per_call.changes[side - 1].why = "not in every run";
-          continue;
-        }
-        for (std::size_t r = 0; r < per_call.a.size(); ++r)
-          per_call.a[r] /= row.calls[0][r];
-        for (std::size_t r = 0; r < per_call.b.size(); ++r)
-          per_call.b[r] /= row.calls[side][r];
-        kernel_hypotheses_[side].push_back(
-            {&kernel.per_call.changes[side - 1], std::move(per_call)});
-      }
+      kernel.folded = sums.names.size() > 1;
+      kernel.name = kernel.folded ? name : *sums.names.begin();
+      add_kernel_values(sums, kernel);
+      for (std::size_t side = 1; side < sides_.size(); ++side)
+        if (kernel.total.values[0] && kernel.total.values[side])
+          add_kernel_hypotheses(sums, side, kernel);
     }
+  }
+
+  void add_kernel_values(const KernelSums& sums, ComparedKernel& kernel) {
+    kernel.total.tag = "total_ns";
+    kernel.per_call.tag = "ns_per_call";
+    kernel.total.title = "total";
+    kernel.per_call.title = "a call";
+    kernel.total.unit = kernel.per_call.unit = "ns";
+    bool is_on_all_sides = true;
+    for (std::size_t side = 0; side < sides_.size(); ++side) {
+      const double calls = median(sums.calls[side]).value_or(0);
+      const double total_ns = median(sums.total_ns[side]).value_or(0);
+      if (calls > 0) {
+        kernel.calls.emplace_back(calls);
+        kernel.total.values.emplace_back(total_ns);
+        kernel.per_call.values.emplace_back(total_ns / calls);
+        continue;
+      }
+      is_on_all_sides = false;
+      kernel.calls.emplace_back();
+      kernel.total.values.emplace_back();
+      kernel.per_call.values.emplace_back();
+    }
+    common_kernel_ = common_kernel_ || is_on_all_sides;
+    differences(kernel.total);
+    differences(kernel.per_call);
+  }
+
+  void add_kernel_hypotheses(const KernelSums& sums, std::size_t side, ComparedKernel& kernel) {
+    Change& total = kernel.total.changes[side - 1];
+    Change& per_call = kernel.per_call.changes[side - 1];
+    if (!by_runs_) {
+      total.why = per_call.why = "one run cannot show how much this value varies";
+      return;
+    }
+    kernel_hypotheses_[side].push_back({&total, {sums.total_ns[0], sums.total_ns[side]}});
+    if (!sums.is_in_every_run(0) || !sums.is_in_every_run(side)) {
+      per_call.why = "not in every run";
+      return;
+    }
+    kernel_hypotheses_[side].push_back({&per_call, {sums.per_call_ns(0), sums.per_call_ns(side)}});
   }
 
   void judge(std::vector<Hypothesis>& hypotheses) {
     std::vector<TwoGroups> groups;
     groups.reserve(hypotheses.size());
-    for (Hypothesis& one : hypotheses)
-      groups.push_back(std::move(one.groups));
+    for (Hypothesis& hypothesis : hypotheses)
+      groups.push_back(std::move(hypothesis.groups));
     const std::vector<double> p = permutation_test(groups, options_.deals);
     out_.tests = std::max(out_.tests, groups.size());
     for (std::size_t i = 0; i < hypotheses.size(); ++i) {
@@ -681,63 +737,73 @@ class Comparer {
   /// Significant changes first, then by the time that changed in all (the largest change of a count
   /// or share otherwise).
   void sort() {
-    const auto weight = [](const ComparedValue& value, double times) {
-      std::pair<bool, double> most{false, 0};
-      for (const Change& change : value.changes)
-        most = std::max(
-            most, std::pair(model::is_significant(change), std::abs(change.difference) * times));
-      return most;
-    };
-    const auto of_region = [&](const ComparedRegion& region) {
-      if (region.values.empty())
-        return std::pair(false, 0.0);
-      const ComparedValue& first = region.values.front();
-      const bool adds_up = first.per_occurrence || first.unit != "byte";
-      return weight(first, adds_up ? region.occurrences[0].value_or(1) : 1);
-    };
-    std::stable_sort(out_.regions.begin(),
-                     out_.regions.end(),
-                     [&](const ComparedRegion& x, const ComparedRegion& y) {
-                       return of_region(x) > of_region(y);
-                     });
-    std::stable_sort(out_.kernels.begin(),
-                     out_.kernels.end(),
-                     [&](const ComparedKernel& x, const ComparedKernel& y) {
-                       const auto of = [&](const ComparedKernel& k) {
-                         const auto tested = weight(k.total, 1);
-                         if (tested.second > 0)
-                           return tested;
-                         double most = 0;  // only on some sides: its time there
-                         for (const auto& total : k.total.values)
-                           most = std::max(most, total.value_or(0));
-                         return std::pair(false,
-                                          k.total.values[0] && k.total.values.back() ? 0.0 : most);
-                       };
-                       return of(x) > of(y);
-                     });
+    std::ranges::stable_sort(out_.regions, std::ranges::greater{}, weight_of_region);
+    std::ranges::stable_sort(out_.kernels, std::ranges::greater{}, weight_of_kernel);
+  }
+
+  using Weight = std::pair<bool, double>;  ///< is it significant, how much changed
+
+  static Weight largest_change(const ComparedValue& value, double instances) {
+    Weight largest{false, 0};
+    for (const Change& change : value.changes) {
+      const double in_all = std::abs(change.difference) * instances;
+      largest = std::max(largest, Weight(model::is_significant(change), in_all));
+    }
+    return largest;
+  }
+
+  static Weight weight_of_region(const ComparedRegion& region) {
+    if (region.values.empty())
+      return {false, 0};
+    const ComparedValue& first = region.values.front();
+    const bool adds_up = first.per_occurrence || first.unit != "byte";
+    return largest_change(first, adds_up ? region.occurrences[0].value_or(1) : 1);
+  }
+
+  /// Of one that is not on the first and the last side, its time where it is.
+  static Weight weight_of_kernel(const ComparedKernel& kernel) {
+    const Weight largest = largest_change(kernel.total, 1);
+    if (largest.second > 0)
+      return largest;
+    if (kernel.total.values[0] && kernel.total.values.back())
+      return {false, 0};
+    double longest_ns = 0;
+    for (const auto& total_ns : kernel.total.values)
+      longest_ns = std::max(longest_ns, total_ns.value_or(0));
+    return {false, longest_ns};
   }
 
   base::Result<Comparison> nothing_in_common(const std::vector<MatchedRegion>& matched) const {
-    std::vector<std::string> has(sides_.size());
-    for (const MatchedRegion& region : matched) {
-      if (!model::is_range(region))
-        continue;
-      for (std::size_t s = 0; s < sides_.size(); ++s) {
-        const bool here =
-            std::any_of(region.of[s].begin(), region.of[s].end(), [](const auto* r) { return r; });
-        if (here && has[s].size() < 60)
-          has[s] += (has[s].empty() ? "" : ", ") + region.path.back();
-      }
+    std::string text = "no region is on all sides";
+    for (std::size_t side = 0; side < sides_.size(); ++side) {
+      const std::string regions = base::printable(regions_text(matched, side));
+      text += side == 0 ? ": " : "; ";
+      text += sides_[side].label + " has " + (regions.empty() ? "none" : regions);
     }
-    std::string what = "no region is on all sides";
-    for (std::size_t s = 0; s < sides_.size(); ++s)
-      what += (s == 0 ? ": " : "; ") + sides_[s].label + " has " +
-              (has[s].empty() ? "none" : base::printable(has[s]));
     return base::fail(
         base::Code::kNotComparable,
-        what,
+        text,
         {},
         "Compare runs of the same program; --rename OLD=NEW joins ranges whose names changed");
+  }
+
+  /// "step, forward, backward": the first regions that a side has.
+  [[nodiscard]] static std::string regions_text(const std::vector<MatchedRegion>& matched,
+                                                std::size_t side) {
+    constexpr std::size_t kLong = 60;
+    std::string text;
+    for (const MatchedRegion& region : matched) {
+      if (!model::is_range(region) || text.size() >= kLong)
+        continue;
+      const bool is_on_side =
+          std::ranges::any_of(region.of[side], [](const DigestRegion* run) { return run; });
+      if (!is_on_side)
+        continue;
+      if (!text.empty())
+        text += ", ";
+      text += region.path.back();
+    }
+    return text;
   }
 
   std::span<const Side> sides_;
