@@ -65,9 +65,20 @@ bool can_be_tested(const std::string& name, const std::vector<FunctionSide>& sid
   });
 }
 
-/// What so many nanoseconds of samples are known to, an occurrence.
+/// The error of a time that was sampled, of one occurrence.
 double sampling_error(double self_ns, const FunctionSide& side) {
   return std::sqrt(std::max(self_ns, side.interval_ns) * side.interval_ns) / side.occurrences;
+}
+
+/// Rust's older symbols end in a hash of the build: "app::run::h0123456789abcdef".
+std::string without_rust_hash(const std::string& name) {
+  constexpr std::size_t kHash = 19;
+  if (name.size() <= kHash)
+    return name;
+  const std::size_t hash = name.size() - kHash;
+  const bool has_hash = name.compare(hash, 3, "::h") == 0 &&
+                        name.find_first_not_of("0123456789abcdef", hash + 3) == std::string::npos;
+  return has_hash ? name.substr(0, hash) : name;
 }
 
 }  // namespace
@@ -76,19 +87,21 @@ std::string function_label(const std::string& name, const std::string& path, boo
   const std::string file(base::file_name(path));
   if (python)
     return name + " (" + file + ")";
-  const bool own = name.starts_with('[') || name.starts_with('(');
-  const bool program =
-      file.find(".so") == std::string::npos;  // another build of it may have another name
-  if (name.find("+0x") != std::string::npos)
-    return program && name.starts_with(file) ? name.substr(file.size()) : name;
-  if (own || file.empty())
-    return program && name == "[" + file + "]" ? "[program]" : name;
-  // Rust's older symbols end in a hash of the build: "app::run::h0123456789abcdef".
-  constexpr std::size_t kHash = 19;
-  const std::size_t hash = name.size() > kHash ? name.size() - kHash : 0;
-  const bool rust = hash > 0 && name.compare(hash, 3, "::h") == 0 &&
-                    name.find_first_not_of("0123456789abcdef", hash + 3) == std::string::npos;
-  return name.substr(0, rust ? hash : name.size()) + (program ? "" : " [" + file + "]");
+  const bool is_of_program = file.find(".so") == std::string::npos;
+  if (name.find("+0x") != std::string::npos) {
+    // Another build of the program may have another file name.
+    const bool has_file_name = is_of_program && name.starts_with(file);
+    return has_file_name ? name.substr(file.size()) : name;
+  }
+  const bool is_no_symbol = name.starts_with('[') || name.starts_with('(');
+  if (is_no_symbol || file.empty()) {
+    const bool is_program = is_of_program && name == "[" + file + "]";
+    return is_program ? "[program]" : name;
+  }
+  std::string label = without_rust_hash(name);
+  if (!is_of_program)
+    label += " [" + file + "]";
+  return label;
 }
 
 model::Standing standing_of(const model::Change& change, double alpha) {
@@ -161,31 +174,34 @@ std::vector<ComparedFunction> compare_functions(const MatchedRegion& region,
   std::vector<ComparedFunction> out;
   for (const auto& [name, function] : names) {
     const std::ptrdiff_t tests = can_be_tested(name, sides) ? tested : std::ssize(names);
-    ComparedFunction one;
-    one.name = name;
-    one.python = function.python;
-    one.place = function.place;
-    one.self = without_values(scope);
+    ComparedFunction compared;
+    compared.name = name;
+    compared.python = function.python;
+    compared.place = function.place;
+    compared.self = without_values(scope);
     std::vector<double> deviations;
     for (const FunctionSide& side : sides) {
-      const bool known = side.functions.contains(name) || side.all_listed;
-      const double self = side.self_ns(name);
-      one.share.push_back(known ? std::optional(self / side.wall_ns) : std::nullopt);
-      one.self.values.push_back(known ? std::optional(self / side.occurrences) : std::nullopt);
-      deviations.push_back(sampling_error(self, side));
+      const double self_ns = side.self_ns(name);
+      std::optional<double>& share = compared.share.emplace_back();
+      std::optional<double>& value = compared.self.values.emplace_back();
+      if (side.functions.contains(name) || side.all_listed) {
+        share = self_ns / side.wall_ns;
+        value = self_ns / side.occurrences;
+      }
+      deviations.push_back(sampling_error(self_ns, side));
     }
     for (std::size_t s = 1; s < sides.size(); ++s) {
-      model::Change& change = one.self.changes.emplace_back();
-      if (!one.self.values[0] || !one.self.values[s]) {
+      model::Change& change = compared.self.changes.emplace_back();
+      if (!compared.self.values[0] || !compared.self.values[s]) {
         change.why = "not among the largest functions of both sides";
         continue;
       }
-      const SampledTime before{*one.self.values[0], deviations[0]};
-      const SampledTime after{*one.self.values[s], deviations[s]};
+      const SampledTime before{*compared.self.values[0], deviations[0]};
+      const SampledTime after{*compared.self.values[s], deviations[s]};
       change = sampled_change(before, after, tests);
       change.standing = standing_of(change, alpha);
     }
-    out.push_back(std::move(one));
+    out.push_back(std::move(compared));
   }
   sort_functions(out);
   if (out.size() > model::kMostFunctions)

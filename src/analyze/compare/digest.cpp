@@ -53,6 +53,67 @@ void add_run_rows(const model::Report& report, model::Digest& out) {
   model::add_run_rows(std::move(whole_run), std::move(outside), out);
 }
 
+/// "H100, 132 SMs, MIG", sorted.
+std::vector<std::string> device_texts(const model::Report& report) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < report.devices.size() && i < report.device_names.size(); ++i) {
+    const model::Device& device = report.devices[i];
+    std::string text = report.device_names[i];
+    if (device.sm_count > 0)
+      text += fmt::format(", {} SMs", device.sm_count);
+    if (device.mig)
+      text += ", MIG";
+    texts.push_back(std::move(text));
+  }
+  std::sort(texts.begin(), texts.end());
+  return texts;
+}
+
+/// Regions over all processes and threads; where there are none, those of the first process.
+std::vector<const model::Region*> regions_of_digest(const model::Report& report) {
+  const auto is_over_all = [](const model::Region& region) {
+    return !region.process && !region.thread;
+  };
+  const bool has_aggregate = std::ranges::any_of(report.regions, is_over_all);
+  const auto is_compared = [&](const model::Region& region) {
+    if (has_aggregate)
+      return is_over_all(region);
+    return !region.thread && region.process == report.regions[0].process;
+  };
+  std::vector<const model::Region*> regions;
+  for (const model::Region& region : report.regions)
+    if (is_compared(region))
+      regions.push_back(&region);
+  return regions;
+}
+
+model::DigestRegion digest_region(const model::Region& region) {
+  model::DigestRegion out;
+  out.path = region.path;
+  out.domain = region.domain;
+  out.kind = region.kind;
+  out.occurrences = region.occurrences;
+  for (const model::Measure& measure : model::measures()) {
+    if (const auto value = measure.get(region))
+      out.values[std::string(measure.tag)] = *value;
+  }
+  for (const auto& [name, metric] : region.metrics) {
+    if (metric.absent.empty())
+      out.values["metrics." + name] = metric.value;
+  }
+  if (region.cpu) {
+    out.cpu_interval_ns = region.cpu->interval_ns;
+    out.functions = digest_functions(region.cpu->functions);
+    out.own_functions = digest_functions(region.cpu->own_functions);
+  }
+  for (const model::OccurrenceSample& sample : region.samples) {
+    out.wall_ns.push_back(sample.wall_ns);
+    if (region.gpu)
+      out.busy_ns.push_back(sample.busy_ns);
+  }
+  return out;
+}
+
 }  // namespace
 
 model::Digest digest(const model::Report& report, const model::Session* session) {
@@ -62,51 +123,13 @@ model::Digest digest(const model::Report& report, const model::Session* session)
   out.losses = report.losses;
   out.verdict = report.verdict;
   out.judged = true;
-  for (std::size_t i = 0; i < report.devices.size() && i < report.device_names.size(); ++i) {
-    const model::Device& device = report.devices[i];
-    std::string text = report.device_names[i];
-    if (device.sm_count > 0)
-      text += fmt::format(", {} SMs", device.sm_count);
-    if (device.mig)
-      text += ", MIG";
-    out.devices.push_back(std::move(text));
-  }
-  std::sort(out.devices.begin(), out.devices.end());
-  const bool aggregate =
-      std::any_of(report.regions.begin(), report.regions.end(), [](const model::Region& r) {
-        return !r.process && !r.thread;
-      });
-  for (const model::Region& region : report.regions) {
-    if (aggregate ? region.process || region.thread
-                  : region.thread || region.process != report.regions[0].process)
-      continue;
-    model::DigestRegion one;
-    one.path = region.path;
-    one.domain = region.domain;
-    one.kind = region.kind;
-    one.occurrences = region.occurrences;
-    for (const model::Measure& measure : model::measures()) {
-      if (const auto value = measure.get(region))
-        one.values[std::string(measure.tag)] = *value;
-    }
-    for (const auto& [name, metric] : region.metrics) {
-      if (metric.absent.empty())
-        one.values["metrics." + name] = metric.value;
-    }
-    if (region.cpu) {
-      one.cpu_interval_ns = region.cpu->interval_ns;
-      one.functions = digest_functions(region.cpu->functions);
-      one.own_functions = digest_functions(region.cpu->own_functions);
-      if (session != nullptr)
-        one.chains = frames.chains(*session, region.cpu->stacks);
-    }
-    for (const model::OccurrenceSample& sample : region.samples) {
-      one.wall_ns.push_back(sample.wall_ns);
-      if (region.gpu)
-        one.busy_ns.push_back(sample.busy_ns);
-    }
-    out.partial_gpu = out.partial_gpu || (region.gpu && region.gpu->partial);
-    out.regions.push_back(std::move(one));
+  out.devices = device_texts(report);
+  for (const model::Region* region : regions_of_digest(report)) {
+    model::DigestRegion& added = out.regions.emplace_back(digest_region(*region));
+    if (region->cpu && session != nullptr)
+      added.chains = frames.chains(*session, region->cpu->stacks);
+    if (region->gpu && region->gpu->partial)
+      out.partial_gpu = true;
   }
   add_run_rows(report, out);
   for (const model::KernelRow& row : report.kernels)

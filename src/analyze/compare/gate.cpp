@@ -17,7 +17,9 @@ using model::Standing;
 
 std::string percent(double ratio) {
   const double change = (ratio - 1) * 100;
-  return std::abs(change) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", change);
+  if (std::abs(change) < 0.05)
+    return "0.0 %";
+  return fmt::format("{:+.1f} %", change);
 }
 
 /// Fewer runs a side have no 95 % interval (the smallest p of a permutation test of 4 against 4 is
@@ -26,9 +28,9 @@ constexpr std::size_t kFewestRuns = 5;
 
 /// Runs a side after which an interval as wide as [ratio, upper] would no longer hold the limit.
 /// Its width falls with the square root of the number of runs.
-std::size_t runs_to_decide(double ratio, double upper, double most, std::size_t runs) {
+std::size_t runs_to_decide(double ratio, double upper, double max_ratio, std::size_t runs) {
   constexpr double kMost = 1000;
-  const double distance = std::max(std::abs(most - ratio), 0.001);
+  const double distance = std::max(std::abs(max_ratio - ratio), 0.001);
   const double factor = (upper - ratio) / distance;
   return static_cast<std::size_t>(std::clamp(std::ceil(static_cast<double>(runs) * factor * factor),
                                              static_cast<double>(std::max(kFewestRuns, runs + 1)),
@@ -46,6 +48,23 @@ model::GateCheck checked_exactly(const Change& change, double limit) {
     check.text = percent(*change.ratio);
   check.text += ", counted";
   return check;
+}
+
+/// "+3.1 %", "+12 from 0"
+std::string ratio_text(const Change& change) {
+  if (change.ratio)
+    return percent(*change.ratio);
+  return fmt::format("{:+g} from 0", change.difference);
+}
+
+/// ", between +1.0 % and +5.2 % with 95 % confidence"; "" where there is no interval.
+std::string interval_text(const Change& change) {
+  if (!change.low)
+    return {};
+  return fmt::format(", between {} and {} with {:.0f} % confidence",
+                     percent(*change.low),
+                     percent(*change.high),
+                     change.confidence * 100);
 }
 
 model::GateCheck checked(const model::ComparedValue& value,
@@ -66,41 +85,36 @@ model::GateCheck checked(const model::ComparedValue& value,
         "{} so far; {}; {} runs per side decide", percent(*change.ratio), change.why, kFewestRuns);
     return check;
   }
-  const double most = 1 + limit;
-  const std::string ratio =
-      change.ratio ? percent(*change.ratio) : fmt::format("{:+g} from 0", change.difference);
-  const std::string between = change.low
-                                  ? fmt::format(", between {} and {} with {:.0f} % confidence",
-                                                percent(*change.low),
-                                                percent(*change.high),
-                                                change.confidence * 100)
-                                  : "";
+  const double max_ratio = 1 + limit;
   const double upper = std::max(change.high.value_or(0), change.ratio.value_or(0));
   if (change.standing == Standing::kMore) {
     const double reached = by_runs ? upper : change.ratio.value_or(0);
-    if (!change.ratio || reached >= most)
+    if (!change.ratio || reached >= max_ratio)
       check.verdict = GateVerdict::kRegressed;
-    check.text = fmt::format("{}{}, p {:.3g}", ratio, between, *change.p);
+    check.text =
+        fmt::format("{}{}, p {:.3g}", ratio_text(change), interval_text(change), *change.p);
     const bool failed = check.verdict == GateVerdict::kRegressed;
-    if (failed && change.ratio && *change.ratio < most)
+    if (failed && change.ratio && *change.ratio < max_ratio)
       check.text +=
           fmt::format("; below the limit of {:g} %, but its interval reaches it", limit * 100);
     return check;
   }
-  check.text = ratio + between + "; not significant";
-  if (upper < most)
+  check.text = ratio_text(change) + interval_text(change) + "; not significant";
+  if (upper < max_ratio)
     return check;
   check.hidden = true;
   check.verdict = GateVerdict::kUndecided;
-  if (change.low.value_or(0) >=
-      most) {  // alone it would be: the adjustment for all values takes more runs
-    check.runs_to_decide = 2 * std::max(kFewestRuns, by_runs ? runs : 1);
+  const std::size_t tested_runs = by_runs ? runs : 1;
+  // Alone it would be significant: the adjustment for all values takes more runs.
+  const bool is_beyond_limit = change.low.value_or(0) >= max_ratio;
+  if (is_beyond_limit) {
+    check.runs_to_decide = 2 * std::max(kFewestRuns, tested_runs);
     check.text += fmt::format(
         " among all values, though beyond the limit; about {} runs per side would decide",
         *check.runs_to_decide);
     return check;
   }
-  check.runs_to_decide = runs_to_decide(change.ratio.value_or(1), upper, most, by_runs ? runs : 1);
+  check.runs_to_decide = runs_to_decide(change.ratio.value_or(1), upper, max_ratio, tested_runs);
   check.text +=
       fmt::format(", which is too wide for the limit; about {} runs per side would decide",
                   *check.runs_to_decide);
@@ -270,15 +284,19 @@ bool enough_runs(std::span<const model::Digest> runs, double limit) {
       continue;
     for (const std::string& tag : CompareOptions().usual) {
       double sum = 0, squares = 0, count = 0;
-      for (const model::Digest& run : runs)
-        for (const model::DigestRegion& one : run.regions) {
-          const auto found = one.values.find(tag);
-          if (one.path != region.path || one.domain != region.domain || one.kind != region.kind ||
-              found == one.values.end() || found->second <= 0)
+      for (const model::Digest& run : runs) {
+        for (const model::DigestRegion& other : run.regions) {
+          const bool is_same = other.path == region.path && other.domain == region.domain &&
+                               other.kind == region.kind;
+          const auto found = other.values.find(tag);
+          if (!is_same || found == other.values.end() || found->second <= 0)
             continue;
           const double value = std::log(found->second);
-          sum += value, squares += value * value, ++count;
+          sum += value;
+          squares += value * value;
+          ++count;
         }
+      }
       if (count < n)
         continue;  // not in every run: nothing is tested
       const double deviation = std::sqrt(std::max(0.0, (squares - sum * sum / n) / (n - 1)));

@@ -58,18 +58,17 @@ std::vector<model::EnvironmentDifference> environment_differences(
   }
   std::vector<model::EnvironmentDifference> out;
   for (const std::string& name : names) {
-    model::EnvironmentDifference one{
-        name, {}, std::find(kHeavy.begin(), kHeavy.end(), name) != kHeavy.end()};
-    one.heavy = one.heavy || name.starts_with("gpu.");
+    const bool is_heavy = std::ranges::find(kHeavy, name) != kHeavy.end();
+    model::EnvironmentDifference difference{name, {}, is_heavy || name.starts_with("gpu.")};
     bool differs = false;
     for (std::size_t s = 0; s < sides.size(); ++s) {
       const auto& values = known[s][name];
-      one.values.push_back(
+      difference.values.push_back(
           base::join(std::vector<std::string>(values.begin(), values.end()), " | "));
       differs = differs || values != known[0][name];
     }
     if (differs)
-      out.push_back(std::move(one));
+      out.push_back(std::move(difference));
   }
   std::stable_sort(
       out.begin(), out.end(), [](const auto& a, const auto& b) { return a.heavy > b.heavy; });
@@ -79,18 +78,22 @@ std::vector<model::EnvironmentDifference> environment_differences(
 base::Result<void> check_repetitions(const model::Side& side) {
   for (std::size_t i = 1; i < side.runs.size(); ++i) {
     const model::Digest &first = side.runs[0], &other = side.runs[i];
-    const bool commands = first.run.command != other.run.command;
-    if (!commands && first.devices == other.devices)
+    const bool have_other_commands = first.run.command != other.run.command;
+    if (!have_other_commands && first.devices == other.devices)
       continue;
+    const auto text_of = [&](const model::Digest& run) {
+      if (have_other_commands)
+        return base::shell_quote(run.run.command);
+      return base::join(run.devices, "; ");
+    };
     return base::fail(
         base::Code::kNotComparable,
-        fmt::format(
-            "'{}' holds runs that are not repetitions of each other: {} ran {}, {} ran {}",
-            side.label,
-            first.run.id,
-            commands ? base::shell_quote(first.run.command) : base::join(first.devices, "; "),
-            other.run.id,
-            commands ? base::shell_quote(other.run.command) : base::join(other.devices, "; ")),
+        fmt::format("'{}' holds runs that are not repetitions of each other: {} ran {}, {} ran {}",
+                    side.label,
+                    first.run.id,
+                    text_of(first),
+                    other.run.id,
+                    text_of(other)),
         {},
         "Name the runs one by one, or make repetitions: rangescope profile --repeat 5 -- program");
   }
@@ -101,7 +104,7 @@ std::vector<std::string> cautions(const model::Side& side) {
   std::vector<std::string> out;
   std::map<std::string, std::uint64_t> losses;
   std::size_t failed = 0, partial = 0;
-  std::string how;
+  std::string reason;
   for (const model::Digest& run : side.runs) {
     for (const model::Loss& loss : run.losses) {
       if (loss.severity != model::Severity::kInfo)
@@ -110,19 +113,18 @@ std::vector<std::string> cautions(const model::Side& side) {
     if (run.partial_gpu)
       ++partial;
     if (run.run.signal)
-      how = fmt::format("signal {}", *run.run.signal);
+      reason = fmt::format("signal {}", *run.run.signal);
     if (run.run.exit_code.value_or(0) != 0)
-      how = fmt::format("exit code {}", *run.run.exit_code);
+      reason = fmt::format("exit code {}", *run.run.exit_code);
     if (run.run.signal || run.run.exit_code.value_or(0) != 0)
       ++failed;
   }
-  const std::string of = fmt::format(" of {}", side.runs.size());
-  const bool one = side.runs.size() == 1;
-  if (failed > 0)
-    out.push_back(fmt::format("{}: the program failed ({}){}",
-                              side.label,
-                              how,
-                              one ? "" : " in " + std::to_string(failed) + of + " runs"));
+  if (failed > 0) {
+    std::string text = side.label + ": the program failed (" + reason + ")";
+    if (side.runs.size() > 1)
+      text += fmt::format(" in {} of {} runs", failed, side.runs.size());
+    out.push_back(std::move(text));
+  }
   for (const auto& [kind, count] : losses)
     out.push_back(fmt::format("{}: data was lost: {} ({})", side.label, kind, count));
   if (partial > 0)
