@@ -4,6 +4,7 @@
 
 #include "analyze/names/fold.hpp"
 #include "base/text.hpp"
+#include "model/module_name.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -22,7 +23,7 @@ std::string_view without_count(std::string_view written) {
 
 /// "model.layers.3 (Layer)" without its type.
 std::string_view without_type(std::string_view name) {
-  return name.ends_with(')') ? name.substr(0, name.rfind(" (")) : name;
+  return name.ends_with(')') ? model::without_class(name) : name;
 }
 
 /// "mlp (Mlp)" of "model.layers.3.mlp (Mlp)" below "model.layers.3 (Layer)".

@@ -9,14 +9,14 @@
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "model/module_name.hpp"
 
 namespace rangescope::analyze {
 namespace {
 
 /// "self_attn", of a module's path.
 std::string_view own_name(const model::Region& region) {
-  std::string_view name = region.path.back();
-  name = name.substr(0, name.rfind(" ("));
+  const std::string_view name = model::without_class(region.path.back());
   return name.substr(name.rfind('.') + 1);
 }
 

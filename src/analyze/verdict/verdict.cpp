@@ -15,6 +15,7 @@
 #include "base/units.hpp"
 #include "model/domain.hpp"
 #include "model/measure.hpp"
+#include "model/module_name.hpp"
 #include "model/program.hpp"
 #include "model/range_expression.hpp"
 #include "model/table_row.hpp"
@@ -271,8 +272,7 @@ bool claims_savings(const model::Verdict& verdict) {
 /// "decode step > model.layers.#.mlp (LlamaMLP)".
 void drop_repeated_modules(std::vector<std::string>& path) {
   for (std::size_t i = path.size(); i-- > 1;) {
-    const std::string& outer = path[i - 1];
-    const std::string outer_name = outer.substr(0, outer.rfind(" ("));
+    const std::string outer_name(model::without_class(path[i - 1]));
     if (path[i].starts_with(outer_name + "."))
       path.erase(path.begin() + static_cast<std::ptrdiff_t>(i) - 1);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/module_name.hpp"
 #include "model/table_row.hpp"
 #include "report/document/view.hpp"
 
@@ -15,10 +16,8 @@ using model::TableRow;
 
 /// "model (LlamaModel)" is "model": in a chain only the last module shows its type.
 std::string without_type(std::string label, const Region& region) {
-  const std::size_t type = label.rfind(" (");
-  const bool has_type = region.module && type != std::string::npos && label.ends_with(')');
-  if (has_type)
-    label.resize(type);
+  if (region.module && label.ends_with(')'))
+    label.resize(model::without_class(label).size());
   return label;
 }
 

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
+#include "model/module_name.hpp"
 #include "model/range_expression.hpp"
 
 namespace rangescope::report {
@@ -599,7 +600,7 @@ std::string label_of(const Region& region, const Region* parent) {
   if (region.module && parent != nullptr && parent->module) {
     // Below "model.layers.3 (Layer)", "model.layers.3.mlp (Mlp)" is "mlp (Mlp)".
     const std::string parent_label = base::printable(parent->path.back());
-    const std::string prefix = parent_label.substr(0, parent_label.rfind(" (")) + ".";
+    const std::string prefix = std::string(model::without_class(parent_label)) + ".";
     if (label.starts_with(prefix))
       label.erase(0, prefix.size());
   }
