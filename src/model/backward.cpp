@@ -13,7 +13,7 @@ bool has_evaluated_functions(const Session& session) {
 }
 
 std::uint32_t module_domain(Session& session, bool make) {
-  const StringId name = session.strings.intern("nn.Module");
+  const StringId name = session.strings.intern(kModuleDomain);
   for (std::uint32_t d = 0; d < session.domains.size(); ++d)
     if (session.domains[d].name == name)
       return d;

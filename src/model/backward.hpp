@@ -15,7 +15,9 @@ struct Session;
 inline constexpr std::string_view kEvaluates = "autograd::engine::evaluate_function: ";
 /// Whether any range is called so.
 [[nodiscard]] bool has_evaluated_functions(const Session& session);
-/// Outermost region of the backward pass in the domain of modules.
+/// The domain of calls of PyTorch's modules.
+inline constexpr std::string_view kModuleDomain = "nn.Module";
+/// Outermost region of the backward pass in that domain.
 inline constexpr std::string_view kBackward = "backward";
 /// Around the step of any optimizer of PyTorch, in the same domain.
 inline constexpr std::string_view kOptimizerStep = "optimizer step";

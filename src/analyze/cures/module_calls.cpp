@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "model/backward.hpp"
+#include "model/module_name.hpp"
 
 namespace rangescope::analyze::cures {
 namespace {
@@ -64,8 +65,8 @@ std::vector<std::uint32_t> ranges_of_modules(const model::Session& session) {
   std::vector<std::uint32_t> ranges;
   for (std::uint32_t index = 0; index < session.ranges.size(); ++index) {
     const model::Range& range = session.ranges[index];
-    const bool is_module =
-        range.module || session.strings.view(session.domains[range.domain].name) == "nn.Module";
+    const std::string_view domain = session.strings.view(session.domains[range.domain].name);
+    const bool is_module = range.module || domain == model::kModuleDomain;
     if (is_module && range.end_ns != model::kOpen)
       ranges.push_back(index);
   }
@@ -105,11 +106,7 @@ ModuleCalls::ModuleCalls(const Recording& recording)
 }
 
 std::string_view ModuleCalls::class_of(Id work) const {
-  const std::string_view name = session_.strings.view(names_[work]);
-  const std::size_t before = name.rfind(" (");
-  if (before == std::string_view::npos || !name.ends_with(')'))
-    return {};
-  return name.substr(before + 2, name.size() - before - 3);
+  return model::class_of_module(session_.strings.view(names_[work]));
 }
 
 }  // namespace rangescope::analyze::cures

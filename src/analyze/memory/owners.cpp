@@ -8,12 +8,11 @@
 
 #include "analyze/names/fold.hpp"
 #include "base/text.hpp"
+#include "model/backward.hpp"
 
 namespace rangescope::analyze {
 namespace {
 
-constexpr std::string_view kBackwardFunction = "autograd::engine::evaluate_function: ";
-constexpr std::string_view kModules = "nn.Module";
 constexpr std::size_t kFewestAlike = 4;  ///< siblings that a table puts together
 
 /// Files of PyTorch, of installed packages and of Python itself, and frames without a file.
@@ -60,7 +59,7 @@ MemoryOwners::Rank MemoryOwners::rank_of(std::uint32_t occurrence) const {
   const model::Session& session = regions_.session;
   const Cell& cell = regions_.tree.cells[regions_.tree.cell[occurrence]];
   const std::string_view domain = session.strings.view(session.domains[cell.domain].name);
-  if (cell.module || domain == kModules)
+  if (cell.module || domain == model::kModuleDomain)
     return Rank::kModule;
   if (domain == "python" || domain == "overhead" || domain == "gpu_annotation")
     return Rank::kNothing;
@@ -83,9 +82,9 @@ std::string MemoryOwners::text_of(std::uint32_t occurrence, Rank rank) const {
   if (rank != Rank::kOperator || names.empty())
     return base::join(names, " > ");
   std::string_view name = names.front();
-  if (!name.starts_with(kBackwardFunction))
+  if (!name.starts_with(model::kEvaluates))
     return std::string(name);
-  name.remove_prefix(kBackwardFunction.size());
+  name.remove_prefix(model::kEvaluates.size());
   return std::string(name);
 }
 

@@ -17,6 +17,7 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "model/backward.hpp"
 #include "read/impossible.hpp"
 #include "read/index.hpp"
 #include "read/kineto/event.hpp"
@@ -176,7 +177,7 @@ class Builder {
         return range(event, index_.domain("python"));
       Event module = event;
       module.name.remove_prefix(kModule.size());
-      return range(module, index_.domain("nn.Module"));
+      return range(module, index_.domain(model::kModuleDomain));
     }
     if (category == "gpu_user_annotation") {
       const std::uint32_t device = event.device.value_or(*event.pid),
