@@ -30,7 +30,8 @@ struct BackwardModule {
   bool ends_with_addition = false;
 };
 
-/// What tells a module with its gradients from others of that name: names and shapes of kernels.
+/// What distinguishes a module with its gradients from others of that name: names and shapes of
+/// kernels.
 using ModuleSignature = std::pair<model::StringId, std::vector<std::uint64_t>>;
 
 struct BackwardPass {
@@ -60,7 +61,8 @@ void set_additions(const Recording& recording, const Ids& works, BackwardModule&
     if (is_vector || module.has_product)
       module.added_elements += elements;
     ++additions;
-    vectors += is_vector ? 1 : 0;
+    if (is_vector)
+      ++vectors;
   }
   module.adds_gradients = additions >= 2 && vectors >= 1;
   module.ends_with_addition = !works.empty() && is_addition(recording, works.back());
@@ -123,7 +125,7 @@ class BackwardPasses {
     // Calls of the program are in its own domain; what autograd evaluates for modules is in theirs.
     std::erase_if(ranges, [&](std::uint32_t index) {
       return session.strings.view(session.domains[session.ranges[index].domain].name) !=
-             "nn.Module";
+             model::kModuleDomain;
     });
     for (std::size_t index = 0; index < ranges.size(); ++index) {
       const model::Range& range = session.ranges[ranges[index]];
@@ -169,21 +171,19 @@ double optimized_elements(const Recording& recording, std::size_t passes) {
   std::map<std::uint32_t, double> by_name;
   for (const Instance& instance : recording.instances()) {
     for (const Id kernel : instance.kernels) {
-      const model::Kernel& recorded =
-          recording.session().kernels[recording.operation(kernel).source];
       const bool takes_list = recording.is_named(kernel, "multi_tensor_apply");
       const bool is_of_adam = recording.is_named(kernel, "addcdiv");
-      const double blocks = blocks_of(recording.session().kernel_shapes[recorded.shape]);
+      double& elements = by_name[recording.name_of(kernel)];
       if (takes_list)
-        by_name[recorded.name] += kMultiTensorChunk_elements * blocks;
+        elements += kMultiTensorChunk_elements * blocks_of(recording.shape_of(kernel));
       if (is_of_adam && !takes_list)
-        by_name[recorded.name] += recording.elements(kernel);
+        elements += recording.elements(kernel);
     }
   }
-  double most = 0;
+  double most_elements = 0;
   for (const auto& [name, elements] : by_name)
-    most = std::max(most, elements);
-  return most / static_cast<double>(std::max<std::size_t>(1, passes));
+    most_elements = std::max(most_elements, elements);
+  return most_elements / static_cast<double>(std::max<std::size_t>(1, passes));
 }
 
 /// What a pass does behind the last module that is trained.
@@ -279,22 +279,22 @@ void find_frozen_gradients(const Recording& recording, Findings& findings) {
   const auto count = static_cast<double>(passes.all().size());
   if (works.empty() || static_cast<double>(with_untrained) < kMostPasses * count)
     return;
-  elements /= static_cast<double>(with_untrained);
+  const double elements_of_pass = elements / static_cast<double>(with_untrained);
   // An optimizer that takes them as well trains them.
-  if (optimized_elements(recording, passes.all().size()) >= elements)
+  if (optimized_elements(recording, passes.all().size()) >= elements_of_pass)
     return;
   findings.claim(works);
   Candidate candidate{
       "frozen_gradients",
       fmt::format("the backward pass adds up gradients of {} parameters that no optimizer takes "
                   "({} of {})",
-                  base::format_count(static_cast<std::int64_t>(elements)),
+                  base::format_count(static_cast<std::int64_t>(elements_of_pass)),
                   base::format_ns(recording.duration_ns(works)),
                   base::format_ns(recording.kernel_ns())),
       {},
       {},
       {{"works", static_cast<double>(works.size())},
-       {"elements", elements},
+       {"elements", elements_of_pass},
        {"kernel_ns", recording.duration_ns(works)}}};
   candidate.remedy.removed = std::move(works);
   append(candidate.remedy.removed, stretches);

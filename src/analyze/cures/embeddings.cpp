@@ -26,11 +26,6 @@ struct TableGradient {
   double touched_elements = 0;  ///< at most
 };
 
-const model::KernelShape& shape_of(const Recording& recording, Id kernel) {
-  const model::Kernel& recorded = recording.session().kernels[recording.operation(kernel).source];
-  return recording.session().kernel_shapes[recorded.shape];
-}
-
 /// What PyTorch launches between zeroing a table's gradient and adding up rows of it.
 bool lists_rows(const Recording& recording, Id kernel) {
   constexpr std::string_view kParts[] = {"DeviceScan",
@@ -58,7 +53,7 @@ std::optional<TableGradient> table_gradient_from(const Recording& recording,
   const Id sum = instance.kernels[last];
   if (!recording.is_named(sum, "sum_and_scatter"))
     return std::nullopt;
-  const model::KernelShape& shape = shape_of(recording, sum);
+  const model::KernelShape& shape = recording.shape_of(sum);
   return TableGradient{zeros, last, recording.elements(zeros), blocks_of(shape) * shape.block[0]};
 }
 
@@ -106,7 +101,7 @@ std::vector<OptimizerPass> optimizer_passes(const Recording& recording,
       continue;
     OptimizerPass& pass = by_name[recording.name_of(kernel)];
     pass.kernels.push_back(kernel);
-    pass.elements += kMultiTensorChunk_elements * blocks_of(shape_of(recording, kernel));
+    pass.elements += kMultiTensorChunk_elements * blocks_of(recording.shape_of(kernel));
   }
   std::vector<OptimizerPass> passes;
   for (auto& [name, pass] : by_name)

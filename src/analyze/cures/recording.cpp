@@ -361,9 +361,12 @@ std::string_view Recording::call_name(Id call) const {
   return session_.strings.view(session_.launches[source].name);
 }
 
+const model::KernelShape& Recording::shape_of(Id kernel) const {
+  return session_.kernel_shapes[session_.kernels[operation(kernel).source].shape];
+}
+
 double Recording::elements(Id kernel) const {
-  const model::Kernel& recorded = session_.kernels[operation(kernel).source];
-  return blocks_of(session_.kernel_shapes[recorded.shape]) * traits(kernel).elements_per_block;
+  return blocks_of(shape_of(kernel)) * traits(kernel).elements_per_block;
 }
 
 double Recording::largest_elements(const Ids& works) const {
@@ -393,8 +396,7 @@ double Recording::room(Id kernel) const {
   const Id device = session_.streams[recorded.stream].device;
   if (device >= session_.devices.size() || session_.devices[device].sm_count == 0)
     return 1;
-  const double blocks = blocks_of(session_.kernel_shapes[recorded.shape]);
-  return std::min(1.0, blocks / session_.devices[device].sm_count);
+  return std::min(1.0, blocks_of(shape_of(kernel)) / session_.devices[device].sm_count);
 }
 
 double Recording::duration_ns(const Ids& ids) const {

@@ -89,6 +89,8 @@ class Recording {
   /// A kernel of that role, with that part in its name.
   [[nodiscard]] bool is_named(Id work, std::string_view part) const;
   [[nodiscard]] const model::Copy& copy(Id copy) const;
+  /// How it was launched.
+  [[nodiscard]] const model::KernelShape& shape_of(Id kernel) const;
   /// "cudaMalloc", of an operation that is a call or a wait; "" where it was not recorded.
   [[nodiscard]] std::string_view call_name(Id call) const;
 
