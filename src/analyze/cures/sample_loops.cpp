@@ -12,7 +12,7 @@
 namespace rangescope::analyze::cures {
 namespace {
 
-constexpr std::size_t kFewestSamples = 16;
+constexpr std::size_t kFewestSamplesOfLoop = 16;
 /// Longer stretches between two samples are no part of the loop: a compiler's, a file's.
 constexpr double kLongestStretch_ns = 1'000'000;
 
@@ -87,7 +87,7 @@ bool is_loop_over_samples(const Recording& recording,
                           const Instance& instance,
                           const Ids& row,
                           const std::vector<Sample>& samples) {
-  if (samples.size() < kFewestSamples)
+  if (samples.size() < kFewestSamplesOfLoop)
     return false;
   const bool are_short = std::ranges::all_of(
       samples, [](const Sample& sample) { return sample.end - sample.first <= kLongestPattern; });
@@ -116,7 +116,7 @@ Ids operations_behind_first(const Recording& recording,
   return operations;
 }
 
-/// The values of the first sample, and the waits for them: nothing needs them on the CPU then.
+/// The values of the first sample, and the waits for them: without the loop the CPU reads none.
 Ids values_of_first(const Recording& recording,
                     const Instance& instance,
                     const Ids& row,
@@ -130,8 +130,7 @@ Ids values_of_first(const Recording& recording,
 
 /// How many tensors a concatenation takes: a row of blocks copies each.
 std::size_t concatenated_tensors(const Recording& recording, Id kernel) {
-  const model::Kernel& recorded = recording.session().kernels[recording.operation(kernel).source];
-  return recording.session().kernel_shapes[recorded.shape].grid[1];
+  return recording.shape_of(kernel).grid[1];
 }
 
 /// Small kernels in a row, and how many tensors are concatenated right behind them.
@@ -201,7 +200,7 @@ bool are_treated_differently(const std::vector<Sample>& samples) {
 }
 
 bool is_loop_that_stacks(const std::vector<Sample>& samples) {
-  if (samples.size() < kFewestSamples)
+  if (samples.size() < kFewestSamplesOfLoop)
     return false;
   const bool are_short = std::all_of(samples.begin() + 1, samples.end(), [](const Sample& sample) {
     return sample.end - sample.first <= kLongestPattern;
@@ -237,6 +236,20 @@ void add_stacked_samples(const Recording& recording,
   remedy.fused.push_back({std::move(kernels), static_cast<std::int64_t>(one_ns)});
 }
 
+/// Adds a loop over samples, unless half of the steps are without one.
+void add_sample_loop(const Recording& recording,
+                     std::size_t samples,
+                     Candidate candidate,
+                     Findings& findings) {
+  const Ids operations = candidate.remedy.operations();
+  if (2 * recording.count_instances_with(operations) <= recording.instances().size())
+    return;
+  findings.claim(operations);
+  candidate.evidence = {{"samples", static_cast<double>(samples)},
+                        {"samples_per_instance", per_instance(recording, samples)}};
+  findings.add(std::move(candidate));
+}
+
 }  // namespace
 
 void find_stacked_samples(const Recording& recording, Findings& findings) {
@@ -253,16 +266,10 @@ void find_stacked_samples(const Recording& recording, Findings& findings) {
       add_stacked_samples(recording, instance, row.works, samples, candidate.remedy);
     }
   }
-  const Ids operations = candidate.remedy.operations();
-  if (2 * recording.count_instances_with(operations) <= recording.instances().size())
-    return;
-  findings.claim(operations);
   candidate.observation =
       fmt::format("a loop launches small kernels for each of {}, and stacks them",
                   count_text(recording, count, "samples"));
-  candidate.evidence = {{"samples", static_cast<double>(count)},
-                        {"samples_per_instance", per_instance(recording, count)}};
-  findings.add(std::move(candidate));
+  add_sample_loop(recording, count, std::move(candidate), findings);
 }
 
 void find_sample_loops(const Recording& recording, Findings& findings) {
@@ -280,16 +287,10 @@ void find_sample_loops(const Recording& recording, Findings& findings) {
       append(candidate.remedy.removed, operations_behind_first(recording, instance, row, samples));
     }
   }
-  const std::size_t with_loop = recording.count_instances_with(candidate.remedy.removed);
-  if (2 * with_loop <= recording.instances().size())
-    return;
-  findings.claim(candidate.remedy.removed);
   candidate.observation =
       fmt::format("a loop launches small kernels and reads a value for each of {}",
                   count_text(recording, count, "samples"));
-  candidate.evidence = {{"samples", static_cast<double>(count)},
-                        {"samples_per_instance", per_instance(recording, count)}};
-  findings.add(std::move(candidate));
+  add_sample_loop(recording, count, std::move(candidate), findings);
 }
 
 }  // namespace rangescope::analyze::cures
