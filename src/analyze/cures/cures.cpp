@@ -335,10 +335,10 @@ class Lines {
 }  // namespace
 
 std::string count_text(const Recording& recording, std::size_t count, std::string_view what) {
-  const double each = per_instance(recording, count);
-  if (each < 1)
+  const double count_per_instance = per_instance(recording, count);
+  if (count_per_instance < 1)
     return fmt::format("{} {}", count, what);
-  return fmt::format("{:.3g} {} per instance", each, what);
+  return fmt::format("{:.3g} {} per instance", count_per_instance, what);
 }
 
 std::vector<Candidate> candidates_of(const Recording& recording) {

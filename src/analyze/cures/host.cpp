@@ -106,7 +106,7 @@ void add_allocation_calls(const Recording& recording,
 }
 
 struct AllocationSamples {
-  std::size_t all = 0, device = 0, pinned = 0, driver = 0;
+  std::size_t samples = 0, device = 0, pinned = 0, driver = 0;
 };
 
 /// Samples in the driver while no call that is recorded is open: it allocates, frees or maps.
@@ -116,7 +116,7 @@ AllocationSamples allocation_samples(const Recording& recording,
   AllocationSamples count;
   for (const Id stretch : stretches) {
     for (const std::uint32_t stack : samples.in(recording, stretch)) {
-      ++count.all;
+      ++count.samples;
       const bool is_pinned = samples.has_function(stack, allocates_pinned);
       const bool is_device = samples.has_function(stack, allocates_on_device);
       if (is_pinned)
@@ -141,7 +141,7 @@ void find_sampled_allocations(const Recording& recording,
   Ids stretches = long_stretches(recording, findings);
   const AllocationSamples count = allocation_samples(recording, samples, stretches);
   const std::size_t allocating = count.device + count.pinned + count.driver;
-  if (allocating < kFewestSamples || 2 * allocating < count.all)
+  if (allocating < kFewestSamples || 2 * allocating < count.samples)
     return;
   const bool is_pinned = count.pinned > count.device + count.driver;
   const std::string_view cure = is_pinned ? "pinned_allocations" : "allocations";
@@ -151,11 +151,11 @@ void find_sampled_allocations(const Recording& recording,
       fmt::format(
           "the driver allocates and frees memory between calls ({} of {} samples, {} in all)",
           allocating,
-          count.all,
+          count.samples,
           base::format_ns(recording.duration_ns(stretches))),
       {},
       kLeft,
-      {{"samples", static_cast<double>(count.all)},
+      {{"samples", static_cast<double>(count.samples)},
        {"allocating_samples", static_cast<double>(allocating)},
        {"stretch_ns", recording.duration_ns(stretches)}}};
   candidate.remedy.shortened = std::move(stretches);
@@ -184,17 +184,17 @@ std::optional<double> share_of_most(const Recording& recording,
                                     const StackSamples& samples,
                                     const Ids& stretches,
                                     Fits fits) {
-  std::size_t all = 0, fitting = 0;
+  std::size_t sampled = 0, fitting = 0;
   for (const Id stretch : stretches) {
     for (const std::uint32_t stack : samples.in(recording, stretch)) {
-      ++all;
+      ++sampled;
       if (samples.has_function(stack, fits))
         ++fitting;
     }
   }
-  if (fitting < kFewestSamples || 2 * fitting < all)
+  if (fitting < kFewestSamples || 2 * fitting < sampled)
     return std::nullopt;
-  return static_cast<double>(fitting) / static_cast<double>(all);
+  return static_cast<double>(fitting) / static_cast<double>(sampled);
 }
 
 void add_cpu_indexing(const Recording& recording,

@@ -64,12 +64,15 @@ Role role_of(std::string_view name) {
 
 /// The number behind `before`, 0 where there is none.
 double number_behind(std::string_view name, std::string_view before) {
-  std::size_t at = name.find(before);
-  if (at == std::string_view::npos)
+  const std::size_t found = name.find(before);
+  if (found == std::string_view::npos)
     return 0;
   double number = 0;
-  for (at += before.size(); at < name.size() && std::isdigit(name[at]) != 0; ++at)
-    number = 10 * number + (name[at] - '0');
+  for (const char digit : name.substr(found + before.size())) {
+    if (std::isdigit(digit) == 0)
+      break;
+    number = 10 * number + (digit - '0');
+  }
   return number;
 }
 

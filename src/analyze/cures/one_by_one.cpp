@@ -37,9 +37,9 @@ bool is_of_one_tensor(const Recording& recording, const Findings& findings, Id w
   if (!recording.is_kernel(work) || findings.is_claimed(work))
     return false;
   const Role role = recording.traits(work).role;
-  const bool fits = role == Role::kPointwise || role == Role::kFill || role == Role::kCopy ||
-                    role == Role::kReduction;
-  return fits && recording.duration_ns(work) <= kSmallKernel_ns;
+  const bool takes_one_tensor = role == Role::kPointwise || role == Role::kFill ||
+                                role == Role::kCopy || role == Role::kReduction;
+  return takes_one_tensor && recording.duration_ns(work) <= kSmallKernel_ns;
 }
 
 /// What the memory takes at its peak; where sizes are not known, what the kernels take when they

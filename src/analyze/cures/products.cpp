@@ -68,7 +68,7 @@ std::vector<bool> is_copied_for_doubles(const Recording& recording) {
 
 DoubleBatches double_batches(const Recording& recording, const StackSamples& samples) {
   DoubleBatches doubles;
-  std::size_t all = 0, looping = 0;
+  std::size_t sampled = 0, looping = 0;
   const std::vector<bool> is_for_doubles = is_copied_for_doubles(recording);
   for (const Batch& batch : batches_of(recording)) {
     if (!is_for_doubles[batch.copy])
@@ -76,13 +76,13 @@ DoubleBatches double_batches(const Recording& recording, const StackSamples& sam
     doubles.stretches.push_back(batch.stretch);
     doubles.copies.push_back(batch.copy);
     for (const std::uint32_t stack : samples.in(recording, batch.stretch)) {
-      ++all;
+      ++sampled;
       if (samples.has_function(stack, loops_over_doubles))
         ++looping;
     }
   }
-  if (all > 0)
-    doubles.share = static_cast<double>(looping) / static_cast<double>(all);
+  if (sampled > 0)
+    doubles.share = static_cast<double>(looping) / static_cast<double>(sampled);
   return doubles;
 }
 

@@ -23,9 +23,9 @@ StackSamples::StackSamples(const model::Session& session) : session_(session) {
 
 double StackSamples::busy_cpus(const Recording& recording,
                                const std::vector<Id>& operations) const {
-  std::size_t own = 0, of_process = 0;
+  std::size_t of_thread = 0, of_process = 0;
   for (const Id operation : operations) {
-    own += in(recording, operation).size();
+    of_thread += in(recording, operation).size();
     const Operation& recorded = recording.operation(operation);
     const Id thread = recording.graph().lanes[recorded.lane].thread;
     const std::uint32_t pid = session_.processes[session_.threads[thread].process].pid;
@@ -34,9 +34,9 @@ double StackSamples::busy_cpus(const Recording& recording,
     const auto last = std::ranges::upper_bound(sampled_processes_, std::pair(pid, recorded.end_ns));
     of_process += static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, last - first));
   }
-  if (own == 0)
+  if (of_thread == 0)
     return 1;
-  return std::max(1.0, static_cast<double>(of_process) / static_cast<double>(own));
+  return std::max(1.0, static_cast<double>(of_process) / static_cast<double>(of_thread));
 }
 
 std::vector<std::uint32_t> StackSamples::in(const Recording& recording, Id operation) const {

@@ -180,8 +180,8 @@ double growth_of_caches(const Recording& recording,
   return std::max(within, growth_of(of_instances) - slowing);
 }
 
-/// What an element-wise kernel takes that reads the kernel's result and writes a tensor of its
-/// size: the one behind it.
+/// How long it takes to read the kernel's result and to write a tensor of that size: from an
+/// element-wise kernel right behind it, which may read or write more tensors.
 std::optional<double> pass_behind_ns(const Recording& recording,
                                      const Instance& instance,
                                      std::size_t index) {
@@ -191,7 +191,8 @@ std::optional<double> pass_behind_ns(const Recording& recording,
     const Id kernel = instance.kernels[next];
     if (!recording.is_element_wise(kernel))
       continue;
-    return recording.duration_ns(kernel) * 2 / recording.traits(kernel).tensors;
+    constexpr double kReadAndWritten = 2;
+    return recording.duration_ns(kernel) * kReadAndWritten / recording.traits(kernel).tensors;
   }
   return std::nullopt;
 }

@@ -55,13 +55,13 @@ void find_small_copies(const Recording& recording, Findings& findings) {
   }
   if (candidate.remedy.fused.empty())
     return;
-  const std::size_t each = copies / candidate.remedy.fused.size();
+  const std::size_t copies_per_instance = copies / candidate.remedy.fused.size();
   candidate.observation =
       fmt::format("{} copies to the GPU of {} or less per instance, each waited for",
-                  each,
+                  copies_per_instance,
                   base::format_bytes(kSmallCopy_bytes));
   candidate.evidence = {{"copies", static_cast<double>(copies)},
-                        {"copies_per_instance", static_cast<double>(each)}};
+                        {"copies_per_instance", static_cast<double>(copies_per_instance)}};
   findings.add(std::move(candidate));
 }
 

@@ -270,9 +270,9 @@ class MemoryOfReport {
       bytes_of[owners_.owner_of(allocation, context_of(points_.of_allocation[i]))] +=
           allocation.bytes;
     }
-    const auto most =
+    const auto largest =
         std::ranges::max_element(bytes_of, {}, [](const auto& owner) { return owner.second; });
-    return most == bytes_of.end() ? std::string() : owners_.text(most->first);
+    return largest == bytes_of.end() ? std::string() : owners_.text(largest->first);
   }
 
   /// The highest of each of kMostPoints stretches.

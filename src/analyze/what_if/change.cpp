@@ -143,15 +143,15 @@ base::Result<SupposedEffect> effect_on_copies(const WhatIfRule& rule,
   const model::Session& session = regions.session;
   SupposedEffect effect;
   if (rule.action == Action::kScale) {
-    const auto all = [](const Graph& in) {
+    const auto all_copies = [](const Graph& in) {
       return operations_that(in, Kind::kCopy, [](const auto&) { return true; });
     };
-    const std::vector<Id> copies = all(graph);
+    const std::vector<Id> copies = all_copies(graph);
     if (copies.empty())
       return nothing_to_change(rule, "no copy was recorded", {});
     effect.subject = subject_text(graph, copies, "copy");
-    effect.apply = [all, factor = rule.factor](const Graph& in, End) {
-      return scaled_or_removed(in, all(in), factor);
+    effect.apply = [all_copies, factor = rule.factor](const Graph& in, End) {
+      return scaled_or_removed(in, all_copies(in), factor);
     };
     return effect;
   }

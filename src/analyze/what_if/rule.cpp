@@ -60,20 +60,20 @@ constexpr NamedTarget kTargets[] = {{"kernel", Target::kKernels, true, true},
 
 base::Result<Target> target_of(const Parts& parts, std::string_view written) {
   std::vector<std::string> names;
-  for (const NamedTarget& known : kTargets) {
-    names.emplace_back(known.name);
-    if (known.name != parts.target)
+  for (const NamedTarget& named : kTargets) {
+    names.emplace_back(named.name);
+    if (named.name != parts.target)
       continue;
-    const std::string target(known.name);
-    if (known.needs_name && parts.name.empty())
+    const std::string target(named.name);
+    if (named.needs_name && parts.name.empty())
       return refuse_rule(written, target + ": which one is not said", kForms);
-    if (!known.takes_name && parts.has_name)
+    if (!named.takes_name && parts.has_name)
       return refuse_rule(written,
                          target + " has no name: all of them change",
                          "Write '" + target + "=" + std::string(parts.change) + "'.");
     if (parts.has_name && parts.name.empty())
       return refuse_rule(written, target + ": the name is empty", kForms);
-    return known.target;
+    return named.target;
   }
   std::string hint = base::did_you_mean(parts.target, names);
   if (hint.empty())
