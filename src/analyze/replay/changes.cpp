@@ -11,8 +11,8 @@
 namespace rangescope::analyze::replay {
 namespace {
 
-/// What a thread does for a call is at most so many times the usual; the rest of a longer stretch
-/// is the program's own.
+/// A thread's work for a call is at most this many times the usual; the rest of a longer stretch is
+/// the program's own.
 constexpr std::int64_t kUsualDispatches = 2;
 /// Tracing takes at most this share of a call.
 constexpr double kTracingShare = 0.5;
@@ -560,8 +560,8 @@ Graph with_rank_scaled(const Graph& graph, Id process, double factor) {
 
 double factor_to_mean(const Graph& graph, Id process) {
   const std::unordered_map<Id, ProcessTime> times = times_of_processes(graph);
-  const auto own = times.find(process);
-  if (own == times.end() || !own->second.takes_part)
+  const auto of_process = times.find(process);
+  if (of_process == times.end() || !of_process->second.takes_part)
     return 1;
   double sum_ns = 0, ranks = 0;
   for (const auto& [id, time] : times) {
@@ -570,7 +570,7 @@ double factor_to_mean(const Graph& graph, Id process) {
     sum_ns += time.outside_ns();
     ++ranks;
   }
-  const double own_ns = own->second.outside_ns();
+  const double own_ns = of_process->second.outside_ns();
   return own_ns > 0 ? sum_ns / ranks / own_ns : 1;
 }
 

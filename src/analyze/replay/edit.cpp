@@ -31,8 +31,8 @@ std::span<const Dependency> Edit::current_dependencies(Id id) const {
   return graph_.dependencies_of(id);
 }
 
-/// Of several before it the one that ended last in the recording. Who stands in for the first
-/// operation of a lane is the begin of the recording, and its lag, which tells when the lane began.
+/// Of several before it the one that ended last in the recording. The first operation of a lane is
+/// replaced by the begin of the recording, with a lag until the lane began.
 Edit::StandIn Edit::stand_in(Id id, const std::vector<StandIn>& numbered) const {
   const Dependency* latest = nullptr;
   for (const Dependency& dependency : current_dependencies(id)) {

@@ -12,8 +12,8 @@
 //                  \                 \     |
 //                   kernel --order--> copy +                   a stream
 //
-// Operations stand in an order in which each comes after all that it depends on, so that a replay
-// is one pass. Ids are 32 bits; an operation with its dependencies takes 65 bytes.
+// Operations are in an order in which each follows all that it depends on, so that a replay is one
+// pass. Ids are 32 bits; an operation with its dependencies takes 65 bytes.
 #pragma once
 
 #include <cstdint>

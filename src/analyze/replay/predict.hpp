@@ -12,7 +12,7 @@
 
 namespace rangescope::analyze::replay {
 
-/// What nobody measured: the speed of a pinned copy, how near a kernel comes to its peak. 1 where a
+/// What was not measured: the speed of a pinned copy, how near a kernel is to its peak. 1 where a
 /// change has none.
 struct Parameter {
   double expected = 1, low = 1, high = 1;

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyze/statistics/spread.hpp"
+
 namespace rangescope::analyze::replay {
 namespace {
 
-/// A call that waited for room takes so much, and so many times the usual.
+/// A call that waited for room takes at least this long, and this many times the usual.
 constexpr std::int64_t kQueuedCall_ns = 20'000;
 constexpr std::int64_t kQueuedCallTimes = 5;
 /// Fewer launches under way are no full queue; the smallest that is known has 1,024.
 constexpr std::uint32_t kLeastDepth = 500;
-/// So many calls have to agree.
+/// Calls that have to agree.
 constexpr std::size_t kLeastCallsUnderWay = 8;
 /// They agree within this share of the depth.
 constexpr double kAgree = 0.05;
@@ -60,9 +62,7 @@ class StreamQueue {
     }
     if (under_way.size() < kLeastCallsUnderWay)
       return Queues::kNeverFull;
-    const auto middle = under_way.begin() + static_cast<std::ptrdiff_t>(under_way.size() / 2);
-    std::ranges::nth_element(under_way, middle);
-    const std::uint32_t depth = *middle;
+    const std::uint32_t depth = upper_median(under_way);
     const auto agrees = [&](std::uint32_t count) { return is_near(count, depth); };
     const auto agreeing = static_cast<std::size_t>(std::ranges::count_if(under_way, agrees));
     if (2 * agreeing <= under_way.size())

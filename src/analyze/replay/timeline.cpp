@@ -12,7 +12,7 @@ namespace {
 /// before.
 constexpr std::int64_t kEarlyReturn_ns = 2'000;
 constexpr double kEarlyReturnShare = 0.01;
-/// Calls of an API block where so many of those with work do.
+/// Calls of an API block where this share of those with work do.
 constexpr double kBlockingShare = 0.9;
 
 /// cudaFree and its like return when the device is idle.
