@@ -776,9 +776,11 @@ class Comparer {
   base::Result<Comparison> nothing_in_common(const std::vector<MatchedRegion>& matched) const {
     std::string text = "no region is on all sides";
     for (std::size_t side = 0; side < sides_.size(); ++side) {
-      const std::string regions = base::printable(regions_text(matched, side));
+      std::string regions = base::printable(regions_text(matched, side));
+      if (regions.empty())
+        regions = "none";
       text += side == 0 ? ": " : "; ";
-      text += sides_[side].label + " has " + (regions.empty() ? "none" : regions);
+      text += sides_[side].label + " has " + regions;
     }
     return base::fail(
         base::Code::kNotComparable,
