@@ -102,6 +102,20 @@ bool is_being_written(const fs::path& path) {
   return hole;
 }
 
+/// How the file differs from its proof; "" where it does not.
+base::Result<std::string> kind_of_difference(const fs::path& file, const FileProof& proof) {
+  std::error_code error;
+  const auto size = fs::file_size(file, error);
+  if (error)
+    return "missing";
+  if (size != proof.bytes)
+    return base::counted(size, "byte") + " instead of " + std::to_string(proof.bytes);
+  const std::string hash = TRY(base::sha256_file(file));
+  if (hash != proof.sha256)
+    return "changed";
+  return "";
+}
+
 base::Result<std::vector<fs::path>> files_of(const fs::path& run) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -224,18 +238,9 @@ base::Result<std::vector<Difference>> verify(const fs::path& run) {
   }
   std::vector<Difference> differences;
   for (const auto& [path, proof] : manifest.files) {
-    std::error_code error;
-    const auto size = fs::file_size(run / path, error);
-    if (error) {
-      differences.push_back({path, "missing"});
-    } else if (size != proof.bytes) {
-      differences.push_back(
-          {path, base::counted(size, "byte") + " instead of " + std::to_string(proof.bytes)});
-    } else {
-      auto hash = TRY(base::sha256_file(run / path));
-      if (hash != proof.sha256)
-        differences.push_back({path, "changed"});
-    }
+    const std::string kind = TRY(kind_of_difference(run / path, proof));
+    if (!kind.empty())
+      differences.push_back({path, kind});
   }
   const auto files = files_of(run);
   if (!files)

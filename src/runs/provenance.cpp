@@ -104,11 +104,11 @@ bool status_is_safe(const fs::path& cwd) {
     return false;
   for (const std::string_view line : base::split(*keys, '\n')) {
     const auto tab = line.find('\t');
-    const std::string_view scope = line.substr(0, tab);
-    if (tab == std::string_view::npos || scope == "system" || scope == "global" ||
-        scope == "command")
+    if (tab == std::string_view::npos)
       continue;
-    if (!harmless(line.substr(tab + 1)))
+    const std::string_view scope = line.substr(0, tab);
+    const bool is_of_user = scope == "system" || scope == "global" || scope == "command";
+    if (!is_of_user && !harmless(line.substr(tab + 1)))
       return false;
   }
   return true;
@@ -145,6 +145,39 @@ std::string driver_version(std::string_view text) {
   return {};
 }
 
+/// Models of the GPUs, by the driver's files; empty where these are hidden.
+std::vector<std::string> gpus_of_driver() {
+  std::error_code error;
+  std::vector<fs::path> cards;
+  for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", error))
+    cards.push_back(entry.path() / "information");
+  std::ranges::sort(cards);
+  std::vector<std::string> models;
+  for (const fs::path& card : cards) {
+    std::string model = first_value(card, "Model", ':');
+    if (!model.empty())
+      models.push_back(std::move(model));
+  }
+  return models;
+}
+
+/// The same by nvidia-smi, which adds the driver's version to the facts.
+std::vector<std::string> gpus_of_nvidia_smi(Facts& facts) {
+  std::vector<std::string> models;
+  const auto list = ask({"nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"});
+  if (!list)
+    return models;
+  for (const std::string_view line : base::split(*list, '\n')) {
+    if (base::trim(line).empty())
+      continue;
+    const auto fields = base::split(line, ',');
+    models.emplace_back(base::trim(fields.front()));
+    if (fields.size() > 1)
+      facts["driver"] = std::string(base::trim(fields[1]));
+  }
+  return models;
+}
+
 // The driver's own files cost nothing; nvidia-smi takes a tenth of a second or more and is asked
 // where they are hidden.
 void look_at_gpus(Facts& facts) {
@@ -152,30 +185,11 @@ void look_at_gpus(Facts& facts) {
     if (auto version = driver_version(*text); !version.empty())
       facts["driver"] = std::move(version);
   }
-  std::size_t index = 0;
-  std::error_code error;
-  std::vector<fs::path> cards;
-  for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", error))
-    cards.push_back(entry.path() / "information");
-  std::ranges::sort(cards);
-  for (const fs::path& card : cards) {
-    const std::string name = first_value(card, "Model", ':');
-    if (!name.empty())
-      facts["gpu." + std::to_string(index++)] = name;
-  }
-  if (index > 0)
-    return;
-  const auto list = ask({"nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"});
-  if (!list)
-    return;
-  for (const std::string_view line : base::split(*list, '\n')) {
-    if (base::trim(line).empty())
-      continue;
-    const auto fields = base::split(line, ',');
-    facts["gpu." + std::to_string(index++)] = std::string(base::trim(fields.front()));
-    if (fields.size() > 1)
-      facts["driver"] = std::string(base::trim(fields[1]));
-  }
+  std::vector<std::string> models = gpus_of_driver();
+  if (models.empty())
+    models = gpus_of_nvidia_smi(facts);
+  for (std::size_t i = 0; i < models.size(); ++i)
+    facts["gpu." + std::to_string(i)] = models[i];
 }
 
 struct Package {

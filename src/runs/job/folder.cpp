@@ -117,6 +117,36 @@ FoundJob latest_job(const std::vector<fs::path>& jobs, const std::vector<fs::pat
   return std::optional(std::move(job));
 }
 
+std::vector<std::uint32_t> profiled_ranks(const nlohmann::json& job) {
+  std::vector<std::uint32_t> ranks;
+  const auto list = job.find("profiled");
+  if (list == job.end() || !list->is_array())
+    return ranks;
+  for (const auto& rank : *list)
+    if (rank.is_number_unsigned())
+      ranks.push_back(rank.get<std::uint32_t>());
+  return ranks;
+}
+
+/// By rank; those without one last.
+std::vector<Member> members_in(const fs::path& folder) {
+  std::vector<Member> members;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->is_symlink(ignored) || !entry->is_directory(ignored))
+      continue;
+    if (auto member = member_of(entry->path()))
+      members.push_back(std::move(*member));
+  }
+  const auto order = [](const Member& member) {
+    return std::pair(member.rank.value_or(~0u), member.run);
+  };
+  std::ranges::sort(members, std::ranges::less(), order);
+  return members;
+}
+
 std::size_t expected_members(const Job& job) {
   if (job.profiled.empty())
     return job.world;
@@ -242,23 +272,11 @@ base::Result<Job> read_job(const fs::path& folder) {
   job.name = job.folder.filename().string();
   job.launcher = text_in(json, "launcher");
   job.world = number(json, "world_size").value_or(0);
-  if (const auto start = json.find("started_unix_ns");
-      start != json.end() && start->is_number_integer())
+  const auto start = json.find("started_unix_ns");
+  if (start != json.end() && start->is_number_integer())
     job.start_unix_ns = start->get<std::int64_t>();
-  if (const auto list = json.find("profiled"); list != json.end() && list->is_array())
-    for (const auto& rank : *list)
-      if (rank.is_number_unsigned())
-        job.profiled.push_back(rank.get<std::uint32_t>());
-  for (fs::directory_iterator entry(job.folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->is_symlink(ignored) || !entry->is_directory(ignored))
-      continue;
-    if (auto member = member_of(entry->path()))
-      job.members.push_back(std::move(*member));
-  }
-  const auto order = [](const Member& m) { return std::pair(m.rank.value_or(~0u), m.run); };
-  std::ranges::sort(job.members, [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  job.profiled = profiled_ranks(json);
+  job.members = members_in(job.folder);
   return job;
 }
 
