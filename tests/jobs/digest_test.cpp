@@ -314,7 +314,7 @@ void expect_same(const model::Report& found, const model::Report& exact) {
   }
   for (std::size_t i = 0; i < exact.ranks.size(); ++i) {
     const model::RankWork &a = found.ranks[i].work, &b = exact.ranks[i].work;
-    EXPECT_TRUE(a.known);
+    EXPECT_TRUE(a.is_known);
     EXPECT_EQ(found.ranks[i].card, exact.ranks[i].card);
     EXPECT_EQ(std::tie(a.kernels,
                        a.kernel_ns,
@@ -678,7 +678,7 @@ TEST(Digests, ThinWhatIsTooMuchAndSayWhatRemains) {
       .ranks = 3, .steps = 6000, .layers = 1, .gpu = false, .hosts = false, .unlike = false};
   const Digest digest = made(plan, 0);
   ASSERT_EQ(digest.collectives.size(), 1u);
-  EXPECT_EQ(digest.collectives[0].made, 6000u);
+  EXPECT_EQ(digest.collectives[0].made_calls, 6000u);
   EXPECT_EQ(digest.collectives[0].shift, 1u);
   EXPECT_EQ(digest.collectives[0].calls.size(), 3000u);
   const model::Report found = from_digest(merged(plan, {0, 1, 2})), exact = from_recordings(plan);
