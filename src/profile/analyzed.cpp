@@ -115,7 +115,9 @@ std::string unmatched_in(const config::Value& settings,
 
 std::string text_at(const config::Value& settings, std::string_view key) {
   const config::Value* value = config::at_path(settings, key);
-  return value == nullptr ? std::string() : value->text;
+  if (value == nullptr)
+    return {};
+  return value->text;
 }
 
 analyze::FoldNames fold_names_at(const config::Value& settings) {

@@ -46,7 +46,9 @@ fs::path profiled_run_of(const fs::path& path) {
   for (fs::path series = runs::run_of(run); !series.empty(); series = runs::run_of(run))
     run = std::move(series);
   const auto imports = runs::read_imports(run);
-  return imports && imports->empty() ? run : fs::path{};
+  if (!imports || !imports->empty())
+    return {};
+  return run;
 }
 
 std::uint64_t bytes_of(const std::vector<fs::path>& parts) {
@@ -154,8 +156,9 @@ std::optional<std::uint32_t> rank_of(const model::Session& session) {
     return std::nullopt;
   const std::uint32_t rank = session.processes.front().rank;
   const auto has_rank = [&](const model::Process& process) { return process.rank == rank; };
-  const bool has_one = rank != model::kNone && std::ranges::all_of(session.processes, has_rank);
-  return has_one ? std::optional(rank) : std::nullopt;
+  if (rank == model::kNone || !std::ranges::all_of(session.processes, has_rank))
+    return std::nullopt;
+  return rank;
 }
 
 /// Puts recordings in the order in which they were made, and ranks in theirs, whatever order they
@@ -379,7 +382,9 @@ std::string kept_file(const fs::path& file) {
   std::error_code error;
   const bool report = file.filename().string().starts_with("report.") &&
                       fs::equivalent(run, fs::absolute(file, error).parent_path(), error);
-  return run.empty() || report ? std::string() : "a part of the run " + run.filename().string();
+  if (run.empty() || report)
+    return {};
+  return "a part of the run " + run.filename().string();
 }
 
 }  // namespace rangescope::profile

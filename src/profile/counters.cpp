@@ -92,9 +92,12 @@ Result<void> check_groups(std::span<const std::string> names,
 
 /// counters.json; nothing where there is none.
 nlohmann::json note_in(const fs::path& run) {
-  const auto note =
-      run.empty() ? Result<std::string>(std::string()) : base::read_file(run / kNoteFile);
-  return note ? nlohmann::json::parse(*note, nullptr, false) : nlohmann::json();
+  Result<std::string> note = std::string();
+  if (!run.empty())
+    note = base::read_file(run / kNoteFile);
+  if (!note)
+    return {};
+  return nlohmann::json::parse(*note, nullptr, false);
 }
 
 }  // namespace
@@ -235,9 +238,11 @@ void forget_progress(const fs::path& run) {
 }
 
 bool counted_by_payload(const fs::path& run) {
-  const auto parsed = note_in(run);
-  const auto found = parsed.is_object() ? parsed.find("by_payload") : parsed.end();
-  return found != parsed.end() && found->is_boolean() && found->get<bool>();
+  const auto note = note_in(run);
+  if (!note.is_object())
+    return false;
+  const auto by_payload = note.find("by_payload");
+  return by_payload != note.end() && by_payload->is_boolean() && by_payload->get<bool>();
 }
 
 analyze::Reference reference_of(const fs::path& run, bool measured) {

@@ -214,13 +214,19 @@ base::Result<std::vector<NamedInput>> inputs_by_start(const fs::path& root,
     input.captures = TRY(find_inputs(root, word, input.run));
   }
   const auto place_of = [](const NamedInput& input) {
-    const auto manifest = input.run.empty() ? base::Result<runs::Manifest>(runs::Manifest())
-                                            : runs::read_manifest(input.run);
-    const std::int64_t start_unix_ns = manifest ? manifest->start_unix_ns : 0;
+    std::int64_t start_unix_ns = 0;
+    if (!input.run.empty())
+      if (const auto manifest = runs::read_manifest(input.run))
+        start_unix_ns = manifest->start_unix_ns;
     return std::tuple(input.run.empty(), start_unix_ns, input.run.string());
   };
   std::ranges::stable_sort(inputs, {}, place_of);
   return inputs;
+}
+
+/// A job of many ranks is reported from their digests, where these have all that is asked for.
+bool use_digests(const runs::job::Job& job, const analyze::Options& options) {
+  return job.members.size() > kFewRanks && digests_suffice(options);
 }
 
 }  // namespace
@@ -234,8 +240,7 @@ base::Result<Analyzed> analyze_named(const fs::path& root,
   if (named.size() == 1) {
     auto job = TRY(runs::job::find_job(root, named.front()));
     if (job && from == JobFrom::kAuto)
-      from = job->members.size() > kFewRanks && digests_suffice(options) ? JobFrom::kDigests
-                                                                         : JobFrom::kCaptures;
+      from = use_digests(*job, options) ? JobFrom::kDigests : JobFrom::kCaptures;
     if (job && from == JobFrom::kDigests)
       return analyze_digests(*job, options, merged);
     if (job)

@@ -47,7 +47,9 @@ base::Result<bool> redact_snapshot(const fs::path& file, const base::Redactor& r
   const base::Mapping snapshot = TRY(base::Mapping::open(base::in_place(file)));
   const auto redacted = [&](std::string_view text) -> std::optional<std::string> {
     std::string kept = redactor.text(text);
-    return kept == text ? std::nullopt : std::optional(std::move(kept));
+    if (kept == text)
+      return std::nullopt;
+    return kept;
   };
   const std::string name = file.filename().string();
   const auto changed = TRY(read::snapshot::with_texts(snapshot.text(), name, redacted));

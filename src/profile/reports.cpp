@@ -179,9 +179,11 @@ base::Result<Analyzed> analyze_run(Run& run) {
                                  of_job ? &tally : nullptr);
   if (!analyzed || !of_job)
     return analyzed;
-  auto written =
-      tally ? analyze::tally::write(run.folder / analyze::tally::kFileName, std::move(*tally))
-            : base::Result<void>(tl::make_unexpected(tally.error()));
+  base::Result<void> written;
+  if (tally)
+    written = analyze::tally::write(run.folder / analyze::tally::kFileName, std::move(*tally));
+  else
+    written = tl::make_unexpected(tally.error());
   if (!written)
     base::detail("no digest: " + base::printable(base::to_string(written.error())));
   return analyzed;
@@ -203,8 +205,10 @@ namespace {
 /// "ncu, range: why it failed": a stage's message without the stage, which most begin with.
 std::string failure_text(const std::string& name, const runs::Stage& stage) {
   const std::string prefix = stage.stage + ": ";
-  const bool has_prefix = stage.message.starts_with(prefix);
-  return name + ": " + stage.message.substr(has_prefix ? prefix.size() : 0);
+  std::string reason = stage.message;
+  if (reason.starts_with(prefix))
+    reason.erase(0, prefix.size());
+  return name + ": " + reason;
 }
 
 /// The loss of a stage that has no results at all.
@@ -275,7 +279,9 @@ base::Result<void> write_reports(Run& run, Analyzed& analyzed, bool show) {
   if (run.args.talk.report_shows_findings)
     std::erase_if(report.notes, was_printed);
   auto shown = run.args.talk.report(analyzed);
-  return written ? shown : written;
+  if (!written)
+    return written;
+  return shown;
 }
 
 }  // namespace rangescope::profile

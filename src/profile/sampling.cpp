@@ -198,9 +198,9 @@ std::filesystem::path names_cache() {
 std::string regions_of(const std::map<std::string, std::string>& settings) {
   const auto lines = [&](const char* setting, const char* key, const std::string& otherwise) {
     const auto set = settings.find(setting);
+    const std::string& value = set != settings.end() ? set->second : otherwise;
     std::string out;
-    for (const std::string_view line :
-         base::split(set != settings.end() ? set->second : otherwise, '\n'))
+    for (const std::string_view line : base::split(value, '\n'))
       if (!line.empty())
         out += std::string(key) + " " + std::string(line) + "\n";
     return out;

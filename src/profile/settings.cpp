@@ -131,7 +131,9 @@ std::string_view gating_key(const config::Config& config) {
     return "pipeline.nsys.nvtx_capture";
   const bool gated =
       config.text(kCaptureRange).value_or("none") != "none" && !opens_window_by_calls(config);
-  return gated ? kCaptureRange : std::string_view{};
+  if (!gated)
+    return {};
+  return kCaptureRange;
 }
 
 bool opens_window_by_calls(const config::Config& config) {

@@ -98,8 +98,10 @@ class Native : public Stage {
       for (const auto& [name, value] : look_settings())
         native.extra_env[name] = value;
     auto plan = collect::native::plan(native, request);
+    if (!plan && look_)
+      return {};
     if (!plan)
-      return look_ ? base::Result<void>{} : base::fail(std::move(plan));
+      return base::fail(std::move(plan));
     for (const std::string& text : plan->notes)
       run_.note("native: " + text);
     if (!look_)
@@ -111,19 +113,21 @@ class Native : public Stage {
     choice.regions = regions_of(run_.args.native.extra_env);
     choice.library = run_.args.native.library;
     const bool in_windows = run_.args.windows.any() && !look_;  // they sample by themselves
-    const SampleChoice nothing{.off = true, .cpu_off = true};
-    auto sampling =
-        TRY(begin_sampling(in_windows ? nothing : choice, captures, run_.counters.has_value()));
+    SampleChoice whole_run = choice;                            // what is sampled from begin to end
+    if (in_windows)
+      whole_run = SampleChoice{.off = true, .cpu_off = true};
+    auto sampling = TRY(begin_sampling(whole_run, captures, run_.counters.has_value()));
     // The last thing before the program: what samples its CPU begins with it.
     std::unique_ptr<Windows> windows;
     if (in_windows)
       windows = TRY(Windows::begin(captures, run_.args.windows, choice));
-    auto cpu = begin_cpu(in_windows ? nothing : choice, captures);
+    auto cpu = begin_cpu(whole_run, captures);
     if (!cpu)
       return base::fail(std::move(cpu));
-    const auto started = [&](pid_t program) { windows->started(program); };
-    auto ran = run_.runner->run(
-        shown, folder, {}, false, windows ? started : std::function<void(pid_t)>());
+    std::function<void(pid_t)> started;
+    if (windows)
+      started = [&](pid_t program) { windows->started(program); };
+    auto ran = run_.runner->run(shown, folder, {}, false, started);
     if (windows)
       windows->ended();
     run_.unopened = windows && windows->count() == 0;

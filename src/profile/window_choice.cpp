@@ -53,13 +53,15 @@ base::Result<WindowChoice::When> parse_when(const std::string& text) {
   when.range = base::trim(std::string_view(text).substr(0, above));
   const auto words = base::split(std::string_view(text).substr(above + 1), '*');
   const std::string limit(base::trim(words.front()));
-  const auto factor =
-      words.size() == 2 ? base::to_double(base::trim(words[1])) : std::optional<double>(1);
-  if (const auto duration = config::parse_duration(limit))
+  std::optional<double> factor = 1;
+  if (words.size() == 2)
+    factor = base::to_double(base::trim(words[1]));
+  if (const auto duration = config::parse_duration(limit)) {
     when.limit_ns = static_cast<double>(*duration);
-  else if (const auto percent =
-               limit.starts_with('p') ? base::to_double(limit.substr(1)) : std::nullopt)
-    when.quantile = *percent / 100;
+  } else if (limit.starts_with('p')) {
+    if (const auto percent = base::to_double(limit.substr(1)))
+      when.quantile = *percent / 100;
+  }
   if (when.range.empty() || words.size() > 2 || !factor || *factor <= 0 ||
       (when.limit_ns > 0 && words.size() == 2) ||
       (when.limit_ns <= 0 && (when.quantile <= 0 || when.quantile >= 1)))

@@ -299,11 +299,13 @@ void Windows::State::follow_count() {
 }
 
 std::string Windows::State::sample_cpu(std::uint32_t window) {
-  const sample::cpu::Running which{static_cast<std::uint32_t>(program), true, true};
-  auto cpu = begin_cpu(sampling, folder_of(window), &which);
+  const sample::cpu::Running running{static_cast<std::uint32_t>(program), true, true};
+  auto cpu = begin_cpu(sampling, folder_of(window), &running);
   if (cpu && *cpu)
     recorder.emplace(std::move(**cpu));
-  return cpu ? "" : "; the CPU is not sampled: " + base::to_string(cpu.error());
+  if (cpu)
+    return {};
+  return "; the CPU is not sampled: " + base::to_string(cpu.error());
 }
 
 void Windows::State::opened(std::int64_t start_ns) {

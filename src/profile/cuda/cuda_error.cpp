@@ -79,7 +79,9 @@ std::string cuda_library_of(const model::Session& session) {
     if (std::ranges::any_of(kCudaLibraries, is_start))
       libraries.insert(library);
   }
-  return libraries.empty() ? std::string() : std::string(*libraries.begin());
+  if (libraries.empty())
+    return {};
+  return std::string(*libraries.begin());
 }
 
 /// "" if CUDA starts.
