@@ -369,7 +369,9 @@ Result<bool> DuckRows::step() {
     return false;
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     char* value = api()->value_varchar(&result_->raw, i, static_cast<Index>(row_));
-    cells_[i] = value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+    cells_[i].reset();
+    if (value != nullptr)
+      cells_[i] = value;
     api()->free(value);
   }
   return true;
@@ -395,7 +397,9 @@ double DuckRows::real(int column) const {
 }
 std::string_view DuckRows::text(int column) const {
   const auto& cell = cells_[static_cast<std::size_t>(column)];
-  return cell ? std::string_view(*cell) : std::string_view();
+  if (!cell)
+    return {};
+  return *cell;
 }
 
 }  // namespace rangescope::base

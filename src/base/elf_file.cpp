@@ -117,7 +117,9 @@ std::optional<T> ElfFile::read_one(std::uint64_t offset) const {
   T value{};
   const bool is_read =
       ::pread(file_, &value, sizeof value, static_cast<off_t>(offset)) == sizeof value;
-  return is_read ? std::optional(value) : std::nullopt;
+  if (!is_read)
+    return std::nullopt;
+  return value;
 }
 
 std::optional<Elf64_Phdr> ElfFile::segment(unsigned index) const {

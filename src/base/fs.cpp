@@ -185,7 +185,9 @@ void Replacement::Remove::operator()(std::string* name) const {
 }
 
 Result<void> Replacement::write(std::string_view bytes) {
-  return write_all(fd_.get(), bytes) ? Result<void>() : cannot_write(path_);
+  if (!write_all(fd_.get(), bytes))
+    return cannot_write(path_);
+  return {};
 }
 
 Result<void> Replacement::commit() {

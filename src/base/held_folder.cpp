@@ -41,7 +41,9 @@ uid_t owner_here(int folder) {
   const bool is_made = fd >= 0 && ::fstat(fd, &status) == 0;
   if (fd >= 0)
     ::close(fd), ::unlinkat(folder, name.c_str(), 0);
-  return is_made ? status.st_uid : ::geteuid();
+  if (!is_made)
+    return ::geteuid();
+  return status.st_uid;
 }
 
 /// The innermost held folder of `path`, with the remainder in `rest`; under the lock.

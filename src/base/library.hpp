@@ -47,7 +47,9 @@ class Nvml : public Library {
   [[nodiscard]] std::string words_of(int code) const {
     const auto words_of = function<const char*(int)>("nvmlErrorString");
     const char* words = words_of != nullptr ? words_of(code) : nullptr;
-    return words != nullptr ? words : "NVML error " + std::to_string(code);
+    if (words == nullptr)
+      return "NVML error " + std::to_string(code);
+    return words;
   }
 };
 

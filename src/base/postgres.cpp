@@ -110,7 +110,9 @@ Result<int> check_address(const std::string& url) {
   const auto end = behind.find_first_of("/#");
   const bool late = end != std::string_view::npos &&
                     behind.substr(0, behind.find('?')).find('@', end) < behind.size();
-  ConnectOption* options = late ? nullptr : libpq()->conninfoParse(url.c_str(), nullptr);
+  ConnectOption* options = nullptr;
+  if (!late)
+    options = libpq()->conninfoParse(url.c_str(), nullptr);
   bool secret = false, sound = options != nullptr;
   std::int64_t seconds = 0;
   for (const ConnectOption* option = options; sound && option->keyword != nullptr; ++option) {
@@ -379,7 +381,9 @@ Result<void> Postgres::transaction(const std::function<Result<void>()>& work) co
   auto ended = query(worked ? "commit" : "rollback");
   if (!worked)
     return worked;
-  return ended ? Result<void>() : fail(std::move(ended));
+  if (!ended)
+    return fail(std::move(ended));
+  return {};
 }
 
 Result<Postgres::Rows> Postgres::query(const std::string& sql,

@@ -76,7 +76,9 @@ pid_t living_thread(pid_t pid) {
   for (const std::filesystem::directory_iterator end; !error && entry != end;
        entry.increment(error)) {
     const auto tid = to_uint(entry->path().filename().string());
-    const auto thread = tid ? thread_at(pid, static_cast<pid_t>(*tid)) : std::nullopt;
+    if (!tid)
+      continue;
+    const auto thread = thread_at(pid, static_cast<pid_t>(*tid));
     if (thread && !thread->thread_has_ended())
       return thread->pid;
   }
@@ -89,7 +91,9 @@ bool process_has_ended(const TreeMember& process) {
 
 std::optional<std::uint64_t> process_start(pid_t pid) {
   const auto stat = process_at(pid);
-  return stat ? std::optional(stat->start) : std::nullopt;
+  if (!stat)
+    return std::nullopt;
+  return stat->start;
 }
 
 std::vector<TreeMember> process_tree(pid_t root) {

@@ -79,7 +79,9 @@ std::string key_of_this_user() {
         status.st_uid != ::geteuid() || (status.st_mode & 077) != 0)
       return {};
     auto bytes = read_regular(path, kKeyBytes);
-    return bytes && bytes->size() == kKeyBytes ? *bytes : std::string();
+    if (!bytes || bytes->size() != kKeyBytes)
+      return {};
+    return *bytes;
   };
   if (std::string key = kept(); !key.empty())
     return key;
@@ -219,7 +221,9 @@ std::size_t credentials(std::string_view word) {
       to_uint(rest.substr(1, rest.find_first_of("/,") - 1)).value_or(65536) < 65536;
   const bool ends = has_port || rest.empty() || rest.front() == '/' || rest.front() == ',';
   const bool may_be_host = has_port || name == "localhost" || name.find('.') != name.npos;
-  return ends && !name.empty() && may_be_host ? at_sign : 0;
+  if (!ends || name.empty() || !may_be_host)
+    return 0;
+  return at_sign;
 }
 
 /// A word that an issuer of keys marked as one.
@@ -491,7 +495,9 @@ void Redactor::learn(std::string_view name, std::string_view value) {
     return;
   values_.emplace_back(value);
   std::sort(values_.begin(), values_.end(), [](const std::string& a, const std::string& b) {
-    return a.size() != b.size() ? a.size() > b.size() : a < b;  // one that holds another goes first
+    if (a.size() != b.size())
+      return a.size() > b.size();  // one that holds another goes first
+    return a < b;
   });
 }
 

@@ -149,7 +149,9 @@ void stop_outliving_file_limit() {
 
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
-  return name == nullptr ? "SIG" + std::to_string(signal) : std::string("SIG") + name;
+  if (name == nullptr)
+    return "SIG" + std::to_string(signal);
+  return std::string("SIG") + name;
 }
 
 void die_by(int signal) {

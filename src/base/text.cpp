@@ -97,8 +97,10 @@ std::size_t utf8_sequence(std::string_view text, char32_t& point) {
       return 0;
     point = (point << 6) | (byte(i) & 0x3Fu);
   }
-  const bool valid = point >= least && point <= 0x10FFFF && (point < 0xD800 || point > 0xDFFF);
-  return valid ? length : 0;
+  const bool is_surrogate = point >= 0xD800 && point <= 0xDFFF;
+  if (point < least || point > 0x10FFFF || is_surrogate)
+    return 0;
+  return length;
 }
 
 void append_hex(std::string& out, char byte) {
@@ -296,13 +298,14 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> kno
   const auto names = nearest(name, known);
   if (names.empty())
     return {};
-  std::string text = "did you mean ";
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i > 0)
-      text += i + 1 == names.size() ? " or " : ", ";
-    text += "'" + names[i] + "'";
-  }
-  return text + "?";
+  std::vector<std::string> quoted;
+  for (const std::string& candidate : names)
+    quoted.push_back("'" + candidate + "'");
+  const std::string last = quoted.back();
+  quoted.pop_back();
+  if (quoted.empty())
+    return "did you mean " + last + "?";
+  return "did you mean " + join(quoted, ", ") + " or " + last + "?";
 }
 
 std::string shell_quote(std::string_view argument) {
