@@ -200,7 +200,7 @@ bool of_clock(const perf_event_header& header) {
   }
 }
 
-void read_registers(Fields fields, Sample& sample) {
+void read_user_registers(Fields fields, Sample& sample) {
   if (fields.take<std::uint64_t>() != PERF_SAMPLE_REGS_ABI_64)
     return;
   sample.registers = true;
@@ -257,8 +257,11 @@ std::uint32_t stack_bytes_for(std::size_t ring_bytes, std::size_t page) {
 
 int read_paranoid() {
   std::ifstream file("/proc/sys/kernel/perf_event_paranoid");
-  int value = 2;
-  return file >> value ? value : 2;
+  int value = 0;
+  constexpr int kDefault = 2;
+  if (!(file >> value))
+    return kDefault;
+  return value;
 }
 
 bool has_seccomp() {
@@ -279,13 +282,14 @@ base::Error refusal(int error, int paranoid, bool seccomp) {
                 std::string(std::strerror(error)) + ")",
             {},
             {}};
-  if ((error == EPERM || error == EACCES) && paranoid > 2)
+  const bool is_forbidden = error == EPERM || error == EACCES;
+  if (is_forbidden && paranoid > 2)
     return {Code::kPermission,
             "kernel.perf_event_paranoid is " + std::to_string(paranoid) +
                 ", which forbids perf_event_open",
             {},
             "Set it to 2: sysctl kernel.perf_event_paranoid=2"};
-  if ((error == EPERM || error == EACCES) && seccomp)
+  if (is_forbidden && seccomp)
     return {Code::kPermission,
             "the container's seccomp filter forbids perf_event_open",
             {},
@@ -293,7 +297,7 @@ base::Error refusal(int error, int paranoid, bool seccomp) {
   if (error == EMFILE || error == ENFILE)
     return {
         Code::kPermission, "no descriptors are left for one event per CPU", {}, "Raise ulimit -n"};
-  return {error == EPERM || error == EACCES ? Code::kPermission : Code::kToolMissing,
+  return {is_forbidden ? Code::kPermission : Code::kToolMissing,
           "perf_event_open failed: " + std::string(std::strerror(error)),
           {},
           {}};
@@ -535,8 +539,9 @@ int Events::open_rings(perf_event_attr& attributes, int cpus, std::size_t page, 
     }
     void* pages = ::mmap(nullptr, data + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     const int error = errno;
-    rings_.push_back({fd, cpu, pages == MAP_FAILED ? nullptr : pages, data, 0});
-    if (pages == MAP_FAILED)
+    const bool has_pages = pages != MAP_FAILED;
+    rings_.push_back({fd, cpu, has_pages ? pages : nullptr, data, 0});
+    if (!has_pages)
       return error;
   }
   return rings_.empty() ? ENODEV : 0;
@@ -591,7 +596,7 @@ void Events::read_sample(const perf_event_header& header,
   if (!by_clock) {
     if (sample.pid == own_pid_)
       return;
-    read_registers(fields, sample);
+    read_user_registers(fields, sample);
     return sink.leaves(sample);
   }
   const auto addresses = fields.take<std::uint64_t>();
@@ -609,7 +614,7 @@ void Events::read_sample(const perf_event_header& header,
   sample.chain = chain_;
   sample.in_kernel = kernel_chain_;
   if (stack_bytes_ > 0)
-    read_registers(fields, sample);
+    read_user_registers(fields, sample);
   sample.stayed = stayed && sample.at_ns > watched_since_ns_;
   sample.preempted_ns = preempted_ns;
   sink.sample(sample);

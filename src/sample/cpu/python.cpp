@@ -286,8 +286,9 @@ std::uint64_t Python::thread_state(std::uint32_t own_tid) {
 std::uint32_t Python::tid_of(std::uint64_t state) {
   std::uint64_t number = 0;
   if (fields_.native_id != 0) {
-    const bool is_read = word(state + fields_.native_id, number);
-    return is_read ? static_cast<std::uint32_t>(number) : 0;
+    if (!word(state + fields_.native_id, number))
+      return 0;
+    return static_cast<std::uint32_t>(number);
   }
   std::uint32_t tid = 0;
   const bool is_read = word(state + fields_.thread_id, number) &&
@@ -601,7 +602,9 @@ void Python::join_generator(std::vector<PythonFrame>& out) {
     if (callers.size() < kMostCallers && !is_caller(callers, steps_[i + 1].code))
       callers.push_back(steps_[i + 1].code);
   }
-  const auto callers = yielded_.empty() ? callers_.end() : callers_.find(yielder_.code);
+  if (yielded_.empty())
+    return;
+  const auto callers = callers_.find(yielder_.code);
   if (callers == callers_.end())
     return;
   std::size_t caller = steps_.size();

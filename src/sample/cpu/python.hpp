@@ -184,4 +184,9 @@ class Python {
   char page_bytes_[4096];
 };
 
+/// The address by which code has a name; `python`: null for none.
+[[nodiscard]] inline std::uint64_t named_address(const Python* python, std::uint64_t address) {
+  return python == nullptr ? address : python->named(address);
+}
+
 }  // namespace rangescope::sample::cpu

@@ -99,7 +99,8 @@ bool Python::go_back(const PythonCode& running,
       return false;
     const Caller only = callers.front();
     returned.push_back({code, only.through_c, 0});
-    calls_of_returned += only.through_c ? 1 : 0;
+    if (only.through_c)
+      ++calls_of_returned;
     code = only.code;
   }
   return false;

@@ -209,8 +209,9 @@ void Sampler::put_process(std::uint32_t pid, const Process& process, std::int64_
       process.name.empty() && process.start_ns < 0;  // its last thread leaves the CPU after its end
   if (full_ || pid == 0 || has_ended_before || at_ns < from_ns_)
     return;
-  const std::int64_t start_ns =
-      process.start_ns >= 0 ? std::max(process.start_ns, from_ns_) : begun_ns_;
+  std::int64_t start_ns = begun_ns_;
+  if (process.start_ns >= 0)
+    start_ns = std::max(process.start_ns, from_ns_);
   processes_out_.item(pid,
                       process.parent_pid,
                       static_cast<std::uint64_t>(start_ns),
@@ -438,8 +439,7 @@ std::uint32_t Sampler::stack_of(const Process& process) {
       group();
       continue;
     }
-    const std::uint64_t named_address = process.python ? process.python->named(address) : address;
-    const Place place = place_of(process.space, named_address);
+    const Place place = place_of(process.space, named_address(process.python.get(), address));
     if (place.module == nullptr)
       continue;
     const bool outer = python != nullptr && loops > 0 && i > inner_native;
@@ -458,8 +458,9 @@ void Sampler::go_back_to_sample(const Sample& sample, Python& python, bool in_ti
   const RunningCode running = running_code(python, unwound_, sample);
   if (running.code == python_.front().code)
     return;
-  const bool is_of_sample =
-      running.code != nullptr ? python.go_back(*running.code, running.calls, python_) : in_time;
+  bool is_of_sample = in_time;
+  if (running.code != nullptr)
+    is_of_sample = python.go_back(*running.code, running.calls, python_);
   if (is_of_sample)
     return;
   python_.clear();
@@ -588,7 +589,9 @@ void Sampler::flush() {
   Packer modules;
   for (; modules_written_ < modules_.all().size(); ++modules_written_) {
     const Module& module = *modules_.all()[modules_written_];
-    const std::string build_id = module.opened() != nullptr ? module.opened()->build_id() : "";
+    std::string build_id;
+    if (module.opened() != nullptr)
+      build_id = module.opened()->build_id();
     modules.item(redactor_.text(module.path), build_id);
   }
   put(wire::cpu::kThreads, threads_out_);

@@ -73,12 +73,10 @@ base::Error no_such(std::uint32_t pid) {
   std::error_code error;
   const bool in_container =
       std::filesystem::read_symlink("/proc/self/ns/pid", error) != kOuterNamespace && !error;
-  return {Code::kNoInput,
-          "there is no " + process,
-          {},
-          in_container
-              ? "In a container, name it by the id that ps shows there, or attach from the host"
-              : "Find it: ps -e, or pgrep NAME"};
+  std::string hint = "Find it: ps -e, or pgrep NAME";
+  if (in_container)
+    hint = "In a container, name it by the id that ps shows there, or attach from the host";
+  return {Code::kNoInput, "there is no " + process, {}, std::move(hint)};
 }
 
 base::Error refused(std::uint32_t pid, const std::vector<std::uint64_t>& users) {
@@ -210,8 +208,9 @@ void maps_of(std::uint32_t pid, const std::function<void(const Mapped&)>& each) 
     if (!area.is_executable)
       continue;
     // Memory without a file has this name in the kernel's records.
-    const bool is_named = area.name.starts_with('/') || area.name == "[vdso]";
-    const std::string_view path = is_named ? std::string_view(area.name) : "//anon";
+    std::string_view path = "//anon";
+    if (area.name.starts_with('/') || area.name == "[vdso]")
+      path = area.name;
     each({pid, area.begin, area.end - area.begin, area.offset, path, true});
   }
 }

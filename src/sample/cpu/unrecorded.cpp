@@ -35,7 +35,9 @@ std::string proc(std::uint32_t pid, const char* file) {
 
 std::uint32_t effective_user(std::uint32_t pid) {
   struct stat status {};
-  return ::stat(proc(pid, "").c_str(), &status) == 0 ? status.st_uid : ::geteuid();
+  if (::stat(proc(pid, "").c_str(), &status) != 0)
+    return ::geteuid();
+  return status.st_uid;
 }
 
 /// Reads it piece by piece: somebody may truncate the file meanwhile.

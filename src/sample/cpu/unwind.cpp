@@ -92,7 +92,9 @@ class Walk {
     if (compiled_at_run_time != nullptr)
       *compiled_at_run_time = !place.module->file() && place.module->path != "[vdso]";
     Tables* tables = place.module->tables();
-    return tables != nullptr ? &tables->row(place.address) : &kNothing;
+    if (tables == nullptr)
+      return &kNothing;
+    return &tables->row(place.address);
   }
   /// The stack of a caller lies above its callee's (vfork() takes its return address off first);
   /// only that of interrupted code may be another one.

@@ -92,7 +92,7 @@ void begin(Cupti& cupti, const Device& device, const Options& options, std::vect
   if (set) {
     description.metrics = set->metrics;
     for (const std::string& metric : set->metrics)
-      description.adds_up.push_back(is_amount(metric) ? 1 : 0);
+      description.adds_up.push_back(is_amount(metric));
   }
   auto stream = SampleWriter::create(
       options.folder / ("gpu-" + std::to_string(device.ordinal) + wire::samples::kSuffix),

@@ -228,7 +228,13 @@ class Dumper {
 
  private:
   [[nodiscard]] std::uint32_t own_tid(std::uint32_t tid) const {
-    return own_pid_ == pid_ ? tid : own_number(folder_of_thread(pid_, tid) + "/status", tid);
+    if (own_pid_ == pid_)
+      return tid;
+    return own_number(folder_of_thread(pid_, tid) + "/status", tid);
+  }
+  /// The line where a function is, else the one where it begins.
+  static std::uint32_t line_or(std::uint32_t line, std::uint32_t first_line) {
+    return line == 0 ? first_line : line;
   }
 
   /// The thread that its own container calls so; 0 for none.
@@ -248,7 +254,9 @@ class Dumper {
     thread.name = name_of_thread(pid_, tid);
     thread.state = task->state;
     own_tids_[tid] = own_tid(tid);
-    const auto call = task->state == 'R' ? std::nullopt : system_call_of(pid_, tid);
+    std::optional<SystemCall> call;
+    if (task->state != 'R')
+      call = system_call_of(pid_, tid);
     if (call)
       read_waiting(thread, *call);
     else
@@ -325,7 +333,7 @@ class Dumper {
     thread.native_cut = unwound.cut;
     std::vector<Place>& places = places_[thread.tid];
     for (const std::uint64_t address : unwound.addresses) {
-      const Place place = place_of(space_, python_ ? python_->named(address) : address);
+      const Place place = place_of(space_, named_address(python_.get(), address));
       if (place.module != nullptr)
         places.push_back(place);
     }
@@ -338,7 +346,7 @@ class Dumper {
     if (python_->frames(own_tids_[thread.tid], frames) != Python::Reading::kRead)
       return;
     for (const PythonFrame& frame : frames) {
-      const std::uint32_t line = frame.line == 0 ? frame.code->line : frame.line;
+      const std::uint32_t line = line_or(frame.line, frame.code->line);
       thread.python.push_back({frame.code->name, frame.code->file, "", line, frame.code->line});
     }
   }
@@ -347,7 +355,9 @@ class Dumper {
     std::error_code error;
     const auto target = std::filesystem::read_symlink(
         "/proc/" + std::to_string(living_) + "/fd/" + std::to_string(descriptor), error);
-    return error ? std::string() : target.string();
+    if (error)
+      return {};
+    return target.string();
   }
 
   /// Locks without an owner: each is looked for in the frames of all threads that do not wait for
@@ -417,8 +427,7 @@ class Dumper {
       for (const Place& place : places_[thread.tid]) {
         const auto& named = functions[{place.module, place.address}];
         for (auto function = named.rbegin(); function != named.rend(); ++function) {
-          const std::uint32_t line =
-              function->line_of_address == 0 ? function->line : function->line_of_address;
+          const std::uint32_t line = line_or(function->line_of_address, function->line);
           thread.native.push_back({function->name, function->file, place.module->path, line, 0});
         }
         if (named.empty())
@@ -455,7 +464,9 @@ std::vector<std::vector<std::size_t>> cycles_of(const std::vector<DumpedThread>&
   const auto next_of = [&](std::size_t thread) {
     const auto& wait = threads[thread].wait;
     const bool is_lock = wait && wait->kind == WaitKind::kLock && wait->holder != 0;
-    const auto holder = is_lock ? index_of.find(wait->holder) : index_of.end();
+    if (!is_lock)
+      return kNobody;
+    const auto holder = index_of.find(wait->holder);
     return holder == index_of.end() ? kNobody : holder->second;
   };
   std::vector<std::vector<std::size_t>> cycles;

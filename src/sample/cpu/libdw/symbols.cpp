@@ -67,7 +67,9 @@ int find_debug_file(Dwfl_Module* module,
     if (i == 0)
       path += '/';
   }
-  const int fd = bytes < 2 ? -1 : base::open_regular_file(path + ".debug");
+  if (bytes < 2)
+    return -1;
+  const int fd = base::open_regular_file(path + ".debug");
   if (fd >= 0)
     *name = ::strdup(path.c_str());
   return fd;
@@ -154,7 +156,9 @@ class File {
         return a.address < b.address;
       if (a.end != b.end)
         return a.end < b.end;
-      return a.global != b.global ? !a.global : a.index > b.index;
+      if (a.global != b.global)
+        return !a.global;
+      return a.index > b.index;
     });
   }
 

@@ -86,9 +86,11 @@ bool add_steps(const Dwarf_Op* ops, std::size_t count, std::vector<Step>& steps)
 /// it.
 Row::Saved saved_of(const Dwarf_Op* ops, std::size_t count, std::vector<Step>& steps) {
   using At = Row::Saved::At;
-  if (ops[0].atom == DW_OP_call_frame_cfa &&
-      (count == 1 || (count == 2 && ops[1].atom == DW_OP_plus_uconst)))
-    return {At::kFrame, 0, count == 2 ? static_cast<std::int32_t>(ops[1].number) : 0};
+  const bool is_frame = ops[0].atom == DW_OP_call_frame_cfa;
+  if (is_frame && count == 1)
+    return {At::kFrame, 0, 0};
+  if (is_frame && count == 2 && ops[1].atom == DW_OP_plus_uconst)
+    return {At::kFrame, 0, static_cast<std::int32_t>(ops[1].number)};
   const std::size_t first = steps.size();
   bool value = ops[count - 1].atom == DW_OP_stack_value;
   if (count == 1 && ops[0].atom == DW_OP_regx &&
@@ -338,7 +340,9 @@ std::unique_ptr<Tables> Tables::open(const std::string& path, std::uint32_t pid)
     if (image == nullptr)
       return nullptr;
     Elf* elf = elf_memory(image, 2 * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
-    return elf == nullptr ? nullptr : std::make_unique<DwTables>(-1, elf, 0);
+    if (elf == nullptr)
+      return nullptr;
+    return std::make_unique<DwTables>(-1, elf, 0);
   }
   if (!path.starts_with('/') || path.starts_with("//"))
     return nullptr;
