@@ -57,11 +57,14 @@ bool unpacks_to(std::string_view packed, std::string_view bytes) {
     ZSTD_outBuffer out{buffer.data(), buffer.size(), 0};
     const std::size_t before = in.pos;
     left = ZSTD_decompressStream(context.get(), &out, &in);
-    if (ZSTD_isError(left) || bytes.substr(std::min(unpacked, bytes.size()), out.pos) !=
-                                  std::string_view(buffer.data(), out.pos))
+    if (ZSTD_isError(left))
       return false;
-    unpacked += out.pos;
-    if (left != 0 && out.pos == 0 && in.pos == before)
+    const std::string_view part(buffer.data(), out.pos);
+    if (bytes.substr(std::min(unpacked, bytes.size()), part.size()) != part)
+      return false;
+    unpacked += part.size();
+    const bool has_progress = !part.empty() || in.pos != before;
+    if (left != 0 && !has_progress)
       return false;
   }
   return unpacked == bytes.size() && in.pos == packed.size();

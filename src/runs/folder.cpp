@@ -35,6 +35,14 @@ tl::unexpected<base::Error> folder_error(const std::string& what, const fs::path
   return base::fail(code, what + ": " + std::strerror(errno), path.string());
 }
 
+bool are_on_one_device(int folder, int other) {
+  struct stat status {};
+  struct stat other_status {};
+  if (::fstat(folder, &status) != 0 || ::fstat(other, &other_status) != 0)
+    return false;
+  return status.st_dev == other_status.st_dev;
+}
+
 // openat2 knows bind mounts too (Linux 5.6). Without it, or where a filter refuses it, the device
 // must be the same.
 int open_below(int folder, const char* name) {
@@ -45,10 +53,7 @@ int open_below(int folder, const char* name) {
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
     return fd;
   const int plain = ::openat(folder, name, kFolderFlags);
-  struct stat above {
-  }, below{};
-  if (plain < 0 ||
-      (::fstat(folder, &above) == 0 && ::fstat(plain, &below) == 0 && above.st_dev == below.st_dev))
+  if (plain < 0 || are_on_one_device(folder, plain))
     return plain;
   ::close(plain);
   errno = EXDEV;

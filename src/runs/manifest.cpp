@@ -80,7 +80,9 @@ base::Result<std::map<std::string, FileProof>> files_in(const nlohmann::json& js
       return base::fail(base::Code::kBadData,
                         "names a file outside the run: " + base::printable(path),
                         (run / kManifestFile).string());
-    proofs[path] = {proof.at("bytes").get<std::uint64_t>(), proof.at("sha256").get<std::string>()};
+    FileProof& read = proofs[path];
+    read.bytes = proof.at("bytes").get<std::uint64_t>();
+    read.sha256 = proof.at("sha256").get<std::string>();
   }
   return proofs;
 }
@@ -208,7 +210,9 @@ base::Result<std::map<std::string, FileProof>> prove_files(const fs::path& run) 
     if (!hashes[i])
       return base::fail(std::move(hashes[i]));
     std::error_code error;
-    proofs[files[i].string()] = {fs::file_size(run / files[i], error), std::move(*hashes[i])};
+    FileProof& proof = proofs[files[i].string()];
+    proof.bytes = fs::file_size(run / files[i], error);
+    proof.sha256 = std::move(*hashes[i]);
   }
   return proofs;
 }

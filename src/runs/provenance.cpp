@@ -137,9 +137,11 @@ void look_at_git(const fs::path& cwd, Facts& facts) {
 // "580.95.05" of "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build
 // ...".
 std::string driver_version(std::string_view text) {
-  for (const std::string_view word : base::split(base::split(text, '\n').front(), ' ')) {
-    if (word.find('.') != std::string_view::npos &&
-        word.find_first_not_of("0123456789.") == std::string_view::npos)
+  const std::string_view first_line = base::split(text, '\n').front();
+  for (const std::string_view word : base::split(first_line, ' ')) {
+    const bool has_dot = word.find('.') != std::string_view::npos;
+    const bool is_numeric = word.find_first_not_of("0123456789.") == std::string_view::npos;
+    if (has_dot && is_numeric)
       return std::string(word);
   }
   return {};
@@ -265,20 +267,18 @@ base::Result<std::string> folder(const fs::path& path) {
   std::vector<std::string> lines;
   std::uintmax_t bytes = 0;
   std::error_code error;
-  for (fs::recursive_directory_iterator
-           each(path, fs::directory_options::skip_permission_denied, error),
-       end;
-       !error && each != end;
-       each.increment(error)) {
+  constexpr auto kOptions = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator entry(path, kOptions, error), end; !error && entry != end;
+       entry.increment(error)) {
     std::error_code gone;
-    if (!each->is_regular_file(gone) || gone)
+    if (!entry->is_regular_file(gone) || gone)
       continue;
-    const std::uintmax_t size = each->file_size(gone);
+    const std::uintmax_t size = entry->file_size(gone);
     if (gone)
       continue;
     bytes += size;
-    lines.push_back(each->path().lexically_relative(path).string() + " " + std::to_string(size) +
-                    " " + changed(each->path()));
+    const std::string name = entry->path().lexically_relative(path).string();
+    lines.push_back(name + " " + std::to_string(size) + " " + changed(entry->path()));
     if (lines.size() == kMostFiles)
       break;
   }
@@ -329,13 +329,14 @@ void look_at_machine(Facts& facts) {
     facts["kernel"] = std::string(system.sysname) + " " + system.release;
     facts["arch"] = system.machine;
   }
-  if (const std::string os = first_value("/etc/os-release", "PRETTY_NAME", '='); !os.empty())
-    facts["os"] = os;
-  if (const std::string cpu = first_value("/proc/cpuinfo", "model name", ':'); !cpu.empty())
-    facts["cpu"] = cpu;
+  const auto add_if_known = [&](const char* fact, const std::string& value) {
+    if (!value.empty())
+      facts[fact] = value;
+  };
+  add_if_known("os", first_value("/etc/os-release", "PRETTY_NAME", '='));
+  add_if_known("cpu", first_value("/proc/cpuinfo", "model name", ':'));
   facts["cpus"] = std::to_string(std::thread::hardware_concurrency());
-  if (const std::string memory = first_value("/proc/meminfo", "MemTotal", ':'); !memory.empty())
-    facts["memory"] = memory;
+  add_if_known("memory", first_value("/proc/meminfo", "MemTotal", ':'));
 }
 
 /// Variables of this process, as "NAME=value".

@@ -50,6 +50,13 @@ bool writer_is_alive(const nlohmann::json& status, std::int64_t pid) {
   return started != 0 && started == status.value("started", std::uint64_t{0});
 }
 
+model::Loss loss_from(const nlohmann::json& json) {
+  return model::Loss::read(json.at("kind").get<std::string>(),
+                           json.value("severity", "warning"),
+                           json.value("count", std::uint64_t{0}),
+                           json.value("detail", ""));
+}
+
 model::Finding finding_from(const OrderedJson& json) {
   model::Finding finding;
   finding.id = json.at("id").get<std::string>();
@@ -134,14 +141,9 @@ base::Result<Status> read_status(const std::filesystem::path& run) {
     status.outcome = json.value("outcome", "");
     status.message = json.value("message", "");
     status.program = json.value("program", "");
-    if (const auto losses = json.find("losses"); losses != json.end()) {
-      for (const auto& loss : *losses) {
-        status.losses.push_back(model::Loss::read(loss.at("kind").get<std::string>(),
-                                                  loss.value("severity", "warning"),
-                                                  loss.value("count", std::uint64_t{0}),
-                                                  loss.value("detail", "")));
-      }
-    }
+    if (const auto losses = json.find("losses"); losses != json.end())
+      for (const auto& loss : *losses)
+        status.losses.push_back(loss_from(loss));
     if (const auto findings = json.find("findings"); findings != json.end())
       for (const auto& finding : *findings)
         status.findings.push_back(finding_from(finding));

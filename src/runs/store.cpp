@@ -92,8 +92,9 @@ std::vector<std::string> names_in(const std::string& path) {
 /// Equal for the same run whenever and by whomever it is pushed.
 std::string key_of(const std::vector<model::Digest>& runs) {
   const model::RunInfo& run = runs.front().run;
-  return base::sha256(dumped(Json::array(
-      {run.id, run.host, run.start_unix_ns, run.cwd, run.command, run.duration_ns, runs.size()})));
+  const Json identity = Json::array(
+      {run.id, run.host, run.start_unix_ns, run.cwd, run.command, run.duration_ns, runs.size()});
+  return base::sha256(dumped(identity));
 }
 
 }  // namespace

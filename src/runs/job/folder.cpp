@@ -41,13 +41,9 @@ tl::unexpected<base::Error> cannot(const char* what, const fs::path& path) {
                     "Name a folder that every rank can write with --runs");
 }
 
-/// job.json, unless another rank has written it. A link takes no name that is taken.
-base::Result<void> say_job(const fs::path& folder,
+runs::OrderedJson job_json(const fs::path& folder,
                            const Place& place,
                            const std::vector<std::uint32_t>& profiled) {
-  std::error_code error;
-  if (fs::exists(base::in_place(folder / "job.json"), error))
-    return {};
   runs::OrderedJson json{{"schema", kJobSchema},
                          {"name", folder.filename().string()},
                          {"launcher", place.launcher},
@@ -57,18 +53,28 @@ base::Result<void> say_job(const fs::path& folder,
   if (!profiled.empty())
     json["profiled"] = profiled;
   json["started_unix_ns"] = unix_now_ns();
-  const fs::path mine =
-      folder / fmt::format(".job-{}-{}.json", base::sanitize_component(host_name()), ::getpid());
-  TRY(runs::write_json(mine, json));
-  const bool linked =
-      ::link(base::in_place(mine).c_str(), base::in_place(folder / "job.json").c_str()) == 0 ||
-      errno == EEXIST;
-  if (!linked) {  // a file system without links: the last one wins, and all say the same
-    if (::rename(base::in_place(mine).c_str(), base::in_place(folder / "job.json").c_str()) != 0)
-      return cannot("cannot write job.json", folder);
+  return json;
+}
+
+/// Writes job.json, unless another rank has written it: a link replaces no file.
+base::Result<void> write_job(const fs::path& folder,
+                             const Place& place,
+                             const std::vector<std::uint32_t>& profiled) {
+  const fs::path file = base::in_place(folder / "job.json");
+  std::error_code error;
+  if (fs::exists(file, error))
+    return {};
+  const std::string host = base::sanitize_component(host_name());
+  const fs::path draft = folder / fmt::format(".job-{}-{}.json", host, ::getpid());
+  TRY(runs::write_json(draft, job_json(folder, place, profiled)));
+  const fs::path draft_in_place = base::in_place(draft);
+  if (::link(draft_in_place.c_str(), file.c_str()) == 0 || errno == EEXIST) {
+    ::unlink(draft_in_place.c_str());
     return {};
   }
-  ::unlink(base::in_place(mine).c_str());
+  // A file system without links: the last one wins, and all write the same.
+  if (::rename(draft_in_place.c_str(), file.c_str()) != 0)
+    return cannot("cannot write job.json", folder);
   return {};
 }
 
@@ -217,7 +223,7 @@ base::Result<fs::path> make_run_dir(const fs::path& root,
       return tl::make_unexpected(held.error());
     if (fs::exists(base::in_place(folder / "manifest.json"), error))
       continue;  // a run of that name
-    TRY(say_job(folder, place, profiled));
+    TRY(write_job(folder, place, profiled));
     const auto json = TRY(runs::read_json(base::in_place(folder / "job.json"), kJobSchema));
     if (text_in(json, "key") != base::printable(place.key))
       continue;  // another start
