@@ -278,6 +278,11 @@ void drop_repeated_modules(std::vector<std::string>& path) {
   }
 }
 
+/// How many are open on average while any is; 1 where that is unknown.
+double instances_at_once(double inclusive_ns, double open_ns) {
+  return open_ns > 0 ? std::max(1.0, inclusive_ns / open_ns) : 1;
+}
+
 }  // namespace
 
 Case::Case(const model::Report& report, std::string_view named)
@@ -348,15 +353,15 @@ bool Case::matters(double ns) const {
 
 double Case::side_by_side(std::size_t row) const {
   const model::WallTime& wall = region(row).wall;
-  return wall.open_ns > 0 ? std::max(1.0, wall.inclusive_ns / wall.open_ns) : 1;
+  return instances_at_once(wall.inclusive_ns, wall.open_ns);
 }
 
 double Case::threads_at_once(std::size_t row) const {
   const auto& across = region(row).across;
   if (!across || across->of_threads)
     return side_by_side(row);
-  const double open = across->mean_ns * static_cast<double>(across->parts);
-  return open > 0 ? std::max(1.0, region(row).wall.inclusive_ns / open) : 1;
+  const double open_ns = across->mean_ns * static_cast<double>(across->parts);
+  return instances_at_once(region(row).wall.inclusive_ns, open_ns);
 }
 
 double Case::gpus_side_by_side(std::size_t row) const {
