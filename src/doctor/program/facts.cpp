@@ -338,31 +338,40 @@ class Gatherer {
     RangeFacts out;
     out.term = {term.written, {term.forms.front()}};
     out.kind_said = term.kind_said();
+    const std::vector<char> chosen = chosen_nodes(term, excluded, out);
+    Occurrences occurrences;
+    occurrences_of(chosen, occurrences, out);
+    work_inside(chosen, occurrences, out);
+    compare(occurrences, out);
+    return out;
+  }
+
+  /// 1 for each node that the term names and no excluded one does. Adds their ranges to `out.seen`;
+  /// the first form of the term that names one is the one in `out.term`.
+  std::vector<char> chosen_nodes(const model::RangeTerm& term,
+                                 const std::vector<model::RangeTerm>& excluded,
+                                 RangeFacts& out) {
     std::vector<char> chosen(tree_.nodes.size());
     for (std::size_t i = 0; i < order_.size(); ++i) {
+      const auto node = order_[i];
       const SeenRange& range = facts_.ranges[i];
       const std::vector<std::string_view> path(range.path.begin(), range.path.end());
-      const bool is_excluded =
-          std::any_of(excluded.begin(), excluded.end(), [&](const model::RangeTerm& other) {
-            return other.names_region(range.domain, path, range.kind);
-          });
-      if (is_excluded)
+      const auto names_range = [&](const model::RangeTerm& other) {
+        return other.names_region(range.domain, path, range.kind);
+      };
+      if (std::ranges::any_of(excluded, names_range))
         continue;
       for (const model::RangeExpression& form : term.forms) {
         if (!form.names_itself(range.domain, path, range.kind))
           continue;
         if (out.seen.empty())
           out.term.forms = {form};
-        if (!chosen[order_[i]])
+        if (!chosen[node])
           out.seen.push_back(i);
-        chosen[order_[i]] = 1;
+        chosen[node] = 1;
       }
     }
-    Occurrences occurrences;
-    occurrences_of(chosen, occurrences, out);
-    work_inside(chosen, occurrences, out);
-    compare(occurrences, out);
-    return out;
+    return chosen;
   }
 
   void occurrences_of(const std::vector<char>& chosen,
