@@ -269,7 +269,9 @@ std::vector<Named> names_of_module(const Module& module,
     return {};
   const int opened = module.opened()->descriptor();
   const std::string name = fs::path(module.path).filename().string();
-  const std::string id = cache.empty() ? "" : identity(*module.opened());
+  std::string id;
+  if (!cache.empty())
+    id = identity(*module.opened());
   if (id.empty())
     return names_aside(opened, name, addresses, unnamed);
   const fs::path file = cache / id;

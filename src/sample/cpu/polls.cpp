@@ -160,8 +160,9 @@ bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t n
 void Polls::stops(Sink& sink, std::uint32_t tid, const Thread& thread, std::int64_t now_ns) const {
   const bool was_ready =
       thread.reported_until_ns < previous_turn_ns_;  // and not counted: it waited all the time
-  const std::int64_t ran_until_ns =
-      was_ready ? thread.reported_until_ns : thread.reported_until_ns + kTick_ns;
+  std::int64_t ran_until_ns = thread.reported_until_ns;
+  if (!was_ready)
+    ran_until_ns += kTick_ns;
   if (ran_until_ns < now_ns)
     sink.switched({thread.pid, tid}, ran_until_ns, true, true);
 }

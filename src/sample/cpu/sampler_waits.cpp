@@ -56,7 +56,9 @@ std::uint32_t Sampler::known_stack_of_wait(const Thread& waiting) {
 }
 
 std::uint64_t Sampler::place_of_wait(const Thread& waiting) {
-  const std::uint64_t lock = waiting.call ? waiting.call->first : 0;
+  std::uint64_t lock = 0;
+  if (waiting.call)
+    lock = waiting.call->first;
   std::uint64_t place = waiting.pid;
   for (const std::uint64_t part : {waiting.registers[kRip], waiting.registers[kRsp], lock})
     place = (place ^ part) * 0x9e3779b97f4a7c15u;

@@ -187,8 +187,10 @@ std::optional<SystemCall> SystemCalls::at(const Space& space,
     if (!base::read_memory(sample.pid, code_begin, code, sizeof code) &&
         !base::read_memory(sample.tid, code_begin, code, sizeof code))  // the first has ended
       return call;
-    const long number = number_in_code(code);
-    noted = places_.emplace(key, number < 0 ? kElsewhere : number).first;
+    long number = number_in_code(code);
+    if (number < 0)
+      number = kElsewhere;
+    noted = places_.emplace(key, number).first;
   }
   call.number = noted->second;
   if (call.number != kElsewhere)

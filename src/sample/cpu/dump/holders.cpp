@@ -26,7 +26,8 @@ std::uint32_t mutex_owner(std::uint32_t pid, std::uint64_t futex) {
   } mutex{};  // struct __pthread_mutex_s of glibc on x86-64
   if (!base::read_memory(pid, futex, &mutex, sizeof mutex))
     return 0;
-  return mutex.lock == 2 && mutex.users == 1 ? mutex.owner : 0;
+  const bool is_contended = mutex.lock == 2 && mutex.users == 1;
+  return is_contended ? mutex.owner : 0;
 }
 
 }  // namespace rangescope::sample::cpu

@@ -28,8 +28,9 @@ bool has_few_sections(int fd) {
 std::uint64_t unpacked(Elf_Scn* section, const GElf_Shdr& header, std::string_view name) {
   GElf_Chdr packed;
   if ((header.sh_flags & SHF_COMPRESSED) != 0) {
-    const bool is_read = gelf_getchdr(section, &packed) != nullptr;
-    return is_read ? packed.ch_size : 0;
+    if (gelf_getchdr(section, &packed) == nullptr)
+      return 0;
+    return packed.ch_size;
   }
   if (!name.starts_with(".zdebug") || header.sh_size < 12)
     return 0;
@@ -77,8 +78,9 @@ Elf* read_elf(int fd, std::uint64_t& bytes) {
   if (!has_few_sections(fd))
     return nullptr;
   Elf* elf = elf_begin(fd, ELF_C_READ, nullptr);
-  const bool is_elf = elf != nullptr && elf_kind(elf) == ELF_K_ELF;
-  bytes = is_elf ? bytes_of_sections(elf) : kMostSections + 1;
+  bytes = kMostSections + 1;
+  if (elf != nullptr && elf_kind(elf) == ELF_K_ELF)
+    bytes = bytes_of_sections(elf);
   if (bytes <= kMostSections)
     return elf;
   elf_end(elf);

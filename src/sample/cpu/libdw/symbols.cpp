@@ -196,7 +196,9 @@ class File {
   /// Of the section of code that holds an address; 0 where none does.
   [[nodiscard]] GElf_Addr section_end(GElf_Addr biased) const {
     const Code* section = find_code(code_, biased - bias_);
-    return section == nullptr ? 0 : section->end + bias_;
+    if (section == nullptr)
+      return 0;
+    return section->end + bias_;
   }
 
   static const char* text_of(Dwarf_Die& die, unsigned attribute) {

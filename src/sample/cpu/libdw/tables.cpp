@@ -292,7 +292,9 @@ class DwTables final : public Tables {
   [[nodiscard]] bool find_elsewhere(std::uint64_t address, Dwarf_Frame*& frame, Row& row) {
     if (!std::exchange(sections_read_, true))
       read_sections();
-    Dwarf_CFI* cfi = debug_ != nullptr ? dwarf_getcfi(debug_) : nullptr;
+    Dwarf_CFI* cfi = nullptr;
+    if (debug_ != nullptr)
+      cfi = dwarf_getcfi(debug_);
     if (cfi != nullptr && dwarf_cfi_addrframe(cfi, address, &frame) == 0)
       return true;
     for (const Load& jumps : jumps_) {
@@ -353,7 +355,9 @@ std::unique_ptr<Tables> Tables::open(const std::string& path, std::uint32_t pid)
   if (fd < 0)
     return nullptr;
   std::uint64_t bytes = 0;
-  Elf* elf = held_files < kMostFiles ? read_elf(fd, bytes) : nullptr;
+  Elf* elf = nullptr;
+  if (held_files < kMostFiles)
+    elf = read_elf(fd, bytes);
   if (elf == nullptr || held_bytes + bytes > kMostHeld) {
     elf_end(elf);
     ::close(fd);
