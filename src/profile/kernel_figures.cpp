@@ -55,12 +55,14 @@ base::Result<void> write_table(const fs::path& file,
     const auto row = std::ranges::find(report.kernels, kernel.name, &model::KernelRow::name);
     if (row == report.kernels.end())
       continue;
-    std::vector<std::string> fields = {
-        report::csv_field(kernel.name),
-        std::to_string(row->calls),
-        report::csv_number(row->total_ns),
-        report::csv_number(row->share),
-        kernel.bound ? report::csv_field(kernel.bound->kind) : std::string()};
+    std::string limit;
+    if (kernel.bound)
+      limit = report::csv_field(kernel.bound->kind);
+    std::vector<std::string> fields = {report::csv_field(kernel.name),
+                                       std::to_string(row->calls),
+                                       report::csv_number(row->total_ns),
+                                       report::csv_number(row->share),
+                                       limit};
     if (const model::RooflinePoint* point = main_point(kernel)) {
       fields.push_back(report::csv_field(point->precision));
       fields.push_back(report::csv_number(point->intensity));

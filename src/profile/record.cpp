@@ -109,7 +109,9 @@ base::Result<void> RunRecord::ended(const base::Ended& ended) {
       usage.peak_rss_bytes = peak_bytes;
     usage.machine = machine_use(usage.cpu_ns());
   }
-  program_ = ended.left ? "" : base::describe(ended);
+  program_.clear();
+  if (!ended.left)
+    program_ = base::describe(ended);
   // The end is written only together with the hashes (finish): a manifest with an end is complete.
   runs::Manifest unfinished = manifest_;
   unfinished.end_unix_ns = 0;
