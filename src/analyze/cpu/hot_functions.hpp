@@ -18,7 +18,7 @@ class HotFunctions {
   /// Keeps a reference to `session`.
   explicit HotFunctions(const model::Session& session);
 
-  /// Stands `frame` in place of a Python function that was not read?
+  /// Is `frame` in place of a Python function that was not read?
   [[nodiscard]] bool is_unread(std::uint32_t frame) const { return unread_[frame]; }
 
   /// Fills CpuWork::functions, by the time of each function itself, and CpuWork::callers, by that

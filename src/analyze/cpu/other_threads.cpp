@@ -24,30 +24,54 @@ bool is_blas(std::string_view file) {
   return file.starts_with("libopenblas") || file.starts_with("libscipy_openblas");
 }
 
+bool is_of_system(std::string_view file) {
+  return file.starts_with("libc.so") || file == "[kernel]" || file == "[vdso]";
+}
+
+/// What one stack has of PoolStacks.
+struct PoolStack {
+  model::StringId work = 0, inside = 0, waits = 0;
+  model::StringId pool = 0;  ///< of a thread of a pool, in the pool's own code so far
+};
+
+/// `caller`: of the stack that `frame` was called from.
+PoolStack pool_stack(const model::Session& session,
+                     const model::CpuFrame& frame,
+                     const PoolStack& caller) {
+  const std::string_view file = base::file_name(session.strings.view(frame.module));
+  const bool openmp = is_openmp(file);
+  const bool server = session.strings.view(frame.name).starts_with("blas_thread_server");
+  const bool system = is_of_system(file);
+  PoolStack stack = caller;
+  if (caller.pool == 0 && (openmp || server))
+    stack.pool = frame.module;
+  if (openmp || is_blas(file))
+    stack.inside = frame.module;
+  if (openmp)
+    stack.waits = frame.module;
+  else if (!system)
+    stack.waits = 0;
+  const bool is_library_code = openmp || server || system;
+  if (caller.work == 0 && !is_library_code)
+    stack.work = caller.pool;
+  return stack;
+}
+
 }  // namespace
 
 PoolStacks pool_stacks(const model::Session& session) {
   const model::CpuProfile& cpu = session.cpu;
-  const std::size_t count = cpu.stacks.size();
-  PoolStacks out{std::vector<model::StringId>(count),
-                 std::vector<model::StringId>(count),
-                 std::vector<model::StringId>(count)};
-  std::vector<model::StringId> pool(
-      count);  // it is a thread of a pool, in the pool's own code so far
-  for (std::size_t s = 0; s < count; ++s) {
-    const model::CpuStack& stack = cpu.stacks[s];
-    const model::CpuFrame& frame = cpu.frames[stack.frame];
-    const std::string_view file = base::file_name(session.strings.view(frame.module));
-    const std::string_view name = session.strings.view(frame.name);
-    const bool first = stack.parent == kNone, openmp = is_openmp(file),
-               server = name.starts_with("blas_thread_server");
-    const bool system = file.starts_with("libc.so") || file == "[kernel]" || file == "[vdso]";
-    const model::StringId above = first ? 0 : pool[stack.parent];
-    pool[s] = above != 0 ? above : openmp || server ? frame.module : 0;
-    out.inside[s] = openmp || is_blas(file) ? frame.module : first ? 0 : out.inside[stack.parent];
-    out.waits[s] = openmp ? frame.module : system && !first ? out.waits[stack.parent] : 0;
-    const model::StringId works = first ? 0 : out.work[stack.parent];
-    out.work[s] = works != 0 ? works : above != 0 && !openmp && !server && !system ? above : 0;
+  PoolStacks out;
+  std::vector<model::StringId> pool;
+  for (const model::CpuStack& stack : cpu.stacks) {  // callers come before what they call
+    PoolStack caller;
+    if (const std::uint32_t p = stack.parent; p != kNone)
+      caller = {out.work[p], out.inside[p], out.waits[p], pool[p]};
+    const PoolStack of_stack = pool_stack(session, cpu.frames[stack.frame], caller);
+    out.work.push_back(of_stack.work);
+    out.inside.push_back(of_stack.inside);
+    out.waits.push_back(of_stack.waits);
+    pool.push_back(of_stack.pool);
   }
   return out;
 }
@@ -69,14 +93,21 @@ std::map<Library, std::map<std::uint32_t, Spans>> spells_of(
       return;
     out[{cpu.threads[thread].pid, inside[stack]}][thread].push_back(spell);
   };
-  for (const model::CpuSample& each : cpu.samples)
-    add(each.thread, each.stack, {each.at_ns - around, each.at_ns + around});
-  for (const model::CpuWait& each : cpu.waits)
-    add(each.thread, each.stack, {each.start_ns, each.end_ns});
+  for (const model::CpuSample& sample : cpu.samples)
+    add(sample.thread, sample.stack, {sample.at_ns - around, sample.at_ns + around});
+  for (const model::CpuWait& wait : cpu.waits)
+    add(wait.thread, wait.stack, {wait.start_ns, wait.end_ns});
   for (auto& [library, threads] : out)
     for (auto& [thread, spells] : threads)
       unite(spells);
   return out;
+}
+
+/// Is `at_ns` in one of the spans, which are in order?
+bool holds(const Spans& spans, std::int64_t at_ns) {
+  const auto next =
+      std::upper_bound(spans.begin(), spans.end(), Spans::value_type{at_ns, INT64_MAX});
+  return next != spans.begin() && std::prev(next)->second >= at_ns;
 }
 
 }  // namespace
@@ -84,26 +115,21 @@ std::map<Library, std::map<std::uint32_t, Spans>> spells_of(
 std::vector<std::uint32_t> pool_users(const model::Session& session, const PoolStacks& pools) {
   const model::CpuProfile& cpu = session.cpu;
   const auto spells = spells_of(cpu, pools.inside, cpu.interval_ns);
-  std::vector<std::uint32_t> out(cpu.samples.size(), kNone);
+  std::vector<std::uint32_t> out(cpu.samples.size(), kNone), users;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const model::CpuSample& sample = cpu.samples[i];
     const model::CpuThread& worker = cpu.threads[sample.thread];
     if (worker.thread != kNone || sample.stack >= pools.work.size() ||
         pools.work[sample.stack] == 0)
       continue;
-    std::uint32_t users = 0, user = kNone;
-    const auto known = spells.find({worker.pid, pools.work[sample.stack]});
-    if (known != spells.end()) {
-      for (const auto& [thread, times] : known->second) {
-        const auto next = std::upper_bound(
-            times.begin(), times.end(), Spans::value_type{sample.at_ns, INT64_MAX});
-        if (next == times.begin() || std::prev(next)->second < sample.at_ns)
-          continue;
-        users += thread == worker.creator ? 2 : 1;
-        user = thread;
-      }
+    users.clear();
+    if (const auto library = spells.find({worker.pid, pools.work[sample.stack]});
+        library != spells.end()) {
+      for (const auto& [thread, times] : library->second)
+        if (holds(times, sample.at_ns))
+          users.push_back(thread);
     }
-    out[i] = session_thread(cpu, users == 1 ? user : worker.creator);
+    out[i] = session_thread(cpu, users.size() == 1 ? users.front() : worker.creator);
   }
   return out;
 }
@@ -112,11 +138,12 @@ std::vector<model::CpuWait> pool_waits(const model::Session& session, const Pool
   constexpr std::int64_t kLeast_ns = 2'000'000;
   const model::CpuProfile& cpu = session.cpu;
   std::map<Library, std::vector<std::pair<std::int64_t, std::uint32_t>>> work;  // when, by whom
-  for (const model::CpuSample& each : cpu.samples)
-    if (each.stack < pools.work.size() && pools.work[each.stack] != 0 &&
-        cpu.threads[each.thread].thread == kNone)
-      work[{cpu.threads[each.thread].pid, pools.work[each.stack]}].emplace_back(each.at_ns,
-                                                                                each.thread);
+  for (const model::CpuSample& sample : cpu.samples) {
+    const model::CpuThread& worker = cpu.threads[sample.thread];
+    const bool is_work = sample.stack < pools.work.size() && pools.work[sample.stack] != 0;
+    if (is_work && worker.thread == kNone)
+      work[{worker.pid, pools.work[sample.stack]}].emplace_back(sample.at_ns, sample.thread);
+  }
   for (auto& [library, samples] : work)
     std::sort(samples.begin(), samples.end());
   std::vector<model::CpuWait> out;
@@ -127,8 +154,8 @@ std::vector<model::CpuWait> pool_waits(const model::Session& session, const Pool
         const auto after = std::upper_bound(samples.begin(), samples.end(), std::pair(end, kNone));
         if (end - start < kLeast_ns || after == samples.begin())
           continue;
-        const auto& [at, worker] = *std::prev(after);
-        if (at < end - std::max(2 * cpu.interval_ns, (end - start) / 4))
+        const auto& [worked_at, worker] = *std::prev(after);
+        if (worked_at < end - std::max(2 * cpu.interval_ns, (end - start) / 4))
           continue;  // a worker may have been preempted
         model::CpuWait wait{start, end, thread};
         wait.holder = worker;
@@ -139,62 +166,86 @@ std::vector<model::CpuWait> pool_waits(const model::Session& session, const Pool
   return out;
 }
 
-std::vector<model::CpuWait> waits_of_children(const model::Session& session, std::uint32_t pid) {
+namespace {
+
+/// What happens at a time: to first threads of children, and to the one that waits for them.
+struct ChildChange {
+  std::int64_t at_ns;
+  int waiters, working;                            ///< more or less of them
+  model::WaitKind kind = model::WaitKind::kOther;  ///< what more or less children wait for
+  int waiting = 0;
+};
+
+struct ChildChanges {
+  std::vector<ChildChange> list;  ///< by time
+  std::uint32_t waiter = kNone;   ///< the thread that waits for children
+};
+
+ChildChanges changes_of_children(const model::Session& session, std::uint32_t pid) {
   using model::WaitKind;
-  // What happens: to first threads of children, and to the one that waits for them.
-  struct Change {
-    std::int64_t at_ns;
-    int asked, working;  // of the waiter, and of children
-    WaitKind kind;       // what one more child waits for, or one less
-    int waiting;
-  };
   const model::CpuProfile& cpu = session.cpu;
-  std::vector<Change> changes;
-  for (const model::Process& each : session.processes) {
-    if (each.pid == pid)
+  ChildChanges changes;
+  for (const model::Process& process : session.processes) {
+    if (process.pid == pid)
       continue;
-    changes.push_back({each.start_ns, 0, 1, WaitKind::kOther, 0});
-    changes.push_back({each.end_ns, 0, -1, WaitKind::kOther, 0});
+    changes.list.push_back({process.start_ns, 0, 1});
+    changes.list.push_back({process.end_ns, 0, -1});
   }
-  std::uint32_t waiter = kNone;
   for (const model::CpuWait& wait : cpu.waits) {
     const model::CpuThread& thread = cpu.threads[wait.thread];
     if (thread.tid != thread.pid)
       continue;
-    const bool child = wait.kind == WaitKind::kChild;
+    const bool is_for_child = wait.kind == WaitKind::kChild;
     if (thread.pid == pid) {
-      if (!child)
+      if (!is_for_child)
         continue;
-      waiter = wait.thread;
-      changes.push_back({wait.start_ns, 1, 0, wait.kind, 0});
-      changes.push_back({wait.end_ns, -1, 0, wait.kind, 0});
+      changes.waiter = wait.thread;
+      changes.list.push_back({wait.start_ns, 1, 0});
+      changes.list.push_back({wait.end_ns, -1, 0});
     } else if (wait.kind != WaitKind::kPreempted && wait.kind != WaitKind::kGil) {
-      changes.push_back({wait.start_ns, 0, -1, wait.kind, child ? 0 : 1});
-      changes.push_back({wait.end_ns, 0, 1, wait.kind, child ? 0 : -1});
+      const int waiting = is_for_child ? 0 : 1;
+      changes.list.push_back({wait.start_ns, 0, -1, wait.kind, waiting});
+      changes.list.push_back({wait.end_ns, 0, 1, wait.kind, -waiting});
     }
   }
+  std::ranges::stable_sort(changes.list, {}, &ChildChange::at_ns);
+  return changes;
+}
+
+/// How many children wait, by kind of wait.
+using WaitingChildren = std::array<int, std::size(model::kWaitNames)>;
+
+/// What a child waits for; kChild where none is known to wait.
+model::WaitKind kind_of_wait(const WaitingChildren& waiting) {
+  using model::WaitKind;
+  for (const WaitKind kind : {WaitKind::kSleep, WaitKind::kLock, WaitKind::kOther, WaitKind::kIo})
+    if (waiting[static_cast<std::size_t>(kind)] > 0)
+      return kind;
+  return WaitKind::kChild;
+}
+
+}  // namespace
+
+std::vector<model::CpuWait> waits_of_children(const model::Session& session, std::uint32_t pid) {
+  const ChildChanges changes = changes_of_children(session, pid);
   std::vector<model::CpuWait> out;
-  if (waiter == kNone)
+  if (changes.waiter == kNone)
     return out;
-  std::ranges::stable_sort(changes, {}, &Change::at_ns);
-  std::array<int, std::size(model::kWaitNames)> waiting{};
-  int asked = 0, working = 0;
-  for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
-    const Change& now = changes[i];
-    asked += now.asked;
-    working += now.working;
-    waiting[static_cast<std::size_t>(now.kind)] += now.waiting;
-    const std::int64_t until = changes[i + 1].at_ns;
-    if (asked <= 0 || working > 0 || until <= now.at_ns)
+  WaitingChildren waiting{};
+  int waiters = 0, working = 0;
+  for (std::size_t i = 0; i + 1 < changes.list.size(); ++i) {
+    const ChildChange& change = changes.list[i];
+    waiters += change.waiters;
+    working += change.working;
+    waiting[static_cast<std::size_t>(change.kind)] += change.waiting;
+    const std::int64_t start = change.at_ns, end = changes.list[i + 1].at_ns;
+    if (waiters <= 0 || working > 0 || end <= start)
       continue;
-    WaitKind kind = WaitKind::kChild;  // where no child is known to wait
-    for (const WaitKind one : {WaitKind::kSleep, WaitKind::kLock, WaitKind::kOther, WaitKind::kIo})
-      if (kind == WaitKind::kChild && waiting[static_cast<std::size_t>(one)] > 0)
-        kind = one;
-    if (!out.empty() && out.back().end_ns == now.at_ns && out.back().kind == kind)
-      out.back().end_ns = until;
+    const model::WaitKind kind = kind_of_wait(waiting);
+    if (!out.empty() && out.back().end_ns == start && out.back().kind == kind)
+      out.back().end_ns = end;
     else
-      out.push_back({.start_ns = now.at_ns, .end_ns = until, .thread = waiter, .kind = kind});
+      out.push_back({.start_ns = start, .end_ns = end, .thread = changes.waiter, .kind = kind});
   }
   return out;
 }

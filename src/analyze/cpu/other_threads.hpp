@@ -14,16 +14,17 @@ namespace rangescope::analyze {
 /// TBB); 0: none.
 struct PoolStacks {
   std::vector<model::StringId> work;  ///< a thread of its pool does the work of who uses the pool
-  std::vector<model::StringId>
-      inside;  ///< the chain passes it: of other threads those that use the pool
+  /// The chain passes it: of other threads those that use the pool.
+  std::vector<model::StringId> inside;
   std::vector<model::StringId> waits;  ///< such a thread waits in it for the pool, spinning
 };
 /// O(stacks).
 [[nodiscard]] PoolStacks pool_stacks(const model::Session& session);
 
 /// By sample that is a pool's work: the thread, as the session numbers those, whose work it is.
-/// That is who was in the library at the time, where that is one thread alone or the one that
-/// started the worker; else who started it. kNone of other samples, and where nobody is known.
+/// That is the thread that was in the library at the time, where it is the only one or the one that
+/// started the worker; else the one that started it. kNone of other samples, and where no thread is
+/// known.
 [[nodiscard]] std::vector<std::uint32_t> pool_users(const model::Session& session,
                                                     const PoolStacks& pools);
 
@@ -34,8 +35,8 @@ struct PoolStacks {
 
 /// What children of process `pid` waited for while its first thread waited for them, where none of
 /// their first threads worked. Nothing of the time in which one did: its samples are the program's.
-/// Waits that may be for the end of a pipe are told last, and a child that waits for children of
-/// its own is not asked. O(n log n) in waits.
+/// Other waits come before those that may be for the end of a pipe; children that wait for children
+/// of their own are left out. O(n log n) in waits.
 [[nodiscard]] std::vector<model::CpuWait> waits_of_children(const model::Session& session,
                                                             std::uint32_t pid);
 
