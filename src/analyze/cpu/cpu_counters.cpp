@@ -49,16 +49,16 @@ std::optional<model::Metric> metric_of(
   out.unit = metric.unit;
   out.rounds = std::numeric_limits<std::int64_t>::max();
   double variance = 0;
-  const auto all = value({});
-  if (!all || !std::isfinite(*all))
+  const auto as_counted = value({});
+  if (!as_counted || !std::isfinite(*as_counted))
     return std::nullopt;
   for (const std::string& name : metric.formula.names()) {
     const CpuCounterSum& sum = *counters.at(name);
     out.rounds = std::min(out.rounds, sum.records);
     if (sum.deviation > 0)
-      variance += std::pow(value(name).value_or(*all) - *all, 2);
+      variance += std::pow(value(name).value_or(*as_counted) - *as_counted, 2);
   }
-  out.value = *all;
+  out.value = *as_counted;
   out.source = std::string(model::kCpuEvents) + (variance > 0 ? ", sampled" : "");
   if (metric.formula.names().size() > 1)
     out.source += ": " + metric.formula.text();
@@ -99,23 +99,21 @@ void add_cpu_metrics(std::span<const model::MetricGroup> groups, model::Report& 
         recorded.insert(sum.name);
   if (recorded.empty())
     return;
-  const auto all = with_single_counters(groups, recorded);
+  const std::vector<model::MetricGroup> all_groups = with_single_counters(groups, recorded);
   std::set<std::string> shown;
   const auto add = [&](model::Region& region) {
     if (!region.cpu || region.occurrences <= 0)
       return;
     const CounterSums sums = sums_of(*region.cpu);
-    for (const model::MetricGroup& group : all) {
+    for (const model::MetricGroup& group : all_groups) {
       std::map<std::string_view, const CpuCounterSum*> counters;
       for (const model::GroupCounter& counter : group.counters)
         for (const std::string& name : counter.any)
           if (const auto sum = sums.find(name); sum != sums.end())
             counters.try_emplace(counter.alias, &sum->second);
       for (const model::GroupMetric& metric : group.metrics) {
-        const auto& names = metric.formula.names();
-        if (!std::all_of(names.begin(), names.end(), [&](const auto& name) {
-              return counters.contains(name);
-            }))
+        const auto is_counted = [&](const std::string& name) { return counters.contains(name); };
+        if (!std::ranges::all_of(metric.formula.names(), is_counted))
           continue;
         auto value = metric_of(metric, counters, static_cast<double>(region.occurrences));
         if (!value || !region.metrics.try_emplace(metric.name, std::move(*value)).second)

@@ -19,10 +19,59 @@ namespace {
 /// Adds each of `from` to the one of `to` that is `same`, by `sum`; new ones go behind the others.
 template <class T>
 void add_all(std::vector<T>& to, const std::vector<T>& from, auto same, auto sum) {
-  for (const T& one : from) {
-    const auto known = std::ranges::find_if(to, [&](const T& each) { return same(each, one); });
-    known == to.end() ? to.push_back(one) : sum(*known, one);
+  for (const T& added : from) {
+    const auto row = std::ranges::find_if(to, [&](const T& kept) { return same(kept, added); });
+    if (row == to.end())
+      to.push_back(added);
+    else
+      sum(*row, added);
   }
+}
+
+void sum_parts(model::CpuPart& to, const model::CpuPart& from) {
+  to.ns += from.ns;
+  to.gpu_idle_ns += from.gpu_idle_ns;
+}
+
+/// `time`: what the functions are ordered by.
+void add_functions(std::vector<model::CpuFunction>& to,
+                   const std::vector<model::CpuFunction>& from,
+                   double model::CpuFunction::*time) {
+  const auto same = [](const auto& a, const auto& b) { return a.frame == b.frame; };
+  add_all(to, from, same, [](model::CpuFunction& sum, const model::CpuFunction& added) {
+    sum.self_ns += added.self_ns;
+    sum.total_ns += added.total_ns;
+    sum.event_loop_ns += added.event_loop_ns;
+  });
+  std::stable_sort(
+      to.begin(), to.end(), [time](const auto& a, const auto& b) { return a.*time > b.*time; });
+  if (to.size() > kMostFunctions)
+    to.resize(kMostFunctions);
+}
+
+void add_holders(std::vector<model::CpuHolder>& to, const std::vector<model::CpuHolder>& from) {
+  const auto same = [](const auto& a, const auto& b) {
+    return a.kind == b.kind && a.thread == b.thread && a.range == b.range;
+  };
+  add_all(to, from, same, [](auto& sum, const auto& added) { sum.ns += added.ns; });
+  longest_holders(to);
+}
+
+void add_event_counts(std::vector<model::CpuCounterSum>& to,
+                      const std::vector<model::CpuCounterSum>& from) {
+  const auto same = [](const auto& a, const auto& b) { return a.name == b.name; };
+  add_all(to, from, same, [](model::CpuCounterSum& sum, const model::CpuCounterSum& added) {
+    sum.records += added.records;
+    sum.count += added.count;
+    sum.deviation = std::hypot(sum.deviation, added.deviation);
+  });
+}
+
+/// Of a frame without a name.
+std::string name_of_module(const std::string& module) {
+  if (module.empty())
+    return "(JIT)";
+  return module.starts_with('[') ? module : fmt::format("[{}]", base::file_name(module));
 }
 
 }  // namespace
@@ -53,10 +102,7 @@ model::CpuFunction function_of(const model::Session& session, std::uint32_t numb
   function.name = session.strings.view(frame.name);
   function.module = session.strings.view(frame.module);
   if (function.name.empty())
-    function.name = function.module.empty() ? "(JIT)"
-                    : function.module.starts_with('[')
-                        ? function.module
-                        : fmt::format("[{}]", base::file_name(function.module));
+    function.name = name_of_module(function.module);
   if (frame.kind == model::FrameKind::kCut)
     function.name = "(cut)";
   function.file = session.strings.view(frame.file);
@@ -67,57 +113,25 @@ model::CpuFunction function_of(const model::Session& session, std::uint32_t numb
 }
 
 void add_cpu_work(CpuWork& into, const CpuWork& other) {
-  const auto sum = [](model::CpuPart& to, const model::CpuPart& from) {
-    to.ns += from.ns;
-    to.gpu_idle_ns += from.gpu_idle_ns;
-  };
   into.samples += other.samples;
-  sum(into.python, other.python);
-  sum(into.native, other.native);
-  sum(into.cuda, other.cuda);
-  sum(into.waiting, other.waiting);
+  sum_parts(into.python, other.python);
+  sum_parts(into.native, other.native);
+  sum_parts(into.cuda, other.cuda);
+  sum_parts(into.waiting, other.waiting);
   const auto same_part = [](const auto& a, const auto& b) {
     return a.kind == b.kind && a.name == b.name;
   };
-  add_all(into.parts, other.parts, same_part, sum);
+  add_all(into.parts, other.parts, same_part, sum_parts);
   std::ranges::stable_sort(into.parts, std::greater<>(), &model::CpuPart::ns);
-  const auto functions = [](std::vector<model::CpuFunction>& to,
-                            const std::vector<model::CpuFunction>& from,
-                            double model::CpuFunction::*by) {
-    const auto same = [](const auto& a, const auto& b) { return a.frame == b.frame; };
-    add_all(to, from, same, [](model::CpuFunction& kept, const model::CpuFunction& more) {
-      kept.self_ns += more.self_ns;
-      kept.total_ns += more.total_ns;
-      kept.event_loop_ns += more.event_loop_ns;
-    });
-    std::stable_sort(
-        to.begin(), to.end(), [by](const auto& a, const auto& b) { return a.*by > b.*by; });
-    if (to.size() > kMostFunctions)
-      to.resize(kMostFunctions);
-  };
-  functions(into.functions, other.functions, &model::CpuFunction::self_ns);
-  functions(into.callers, other.callers, &model::CpuFunction::total_ns);
-  functions(into.own_functions, other.own_functions, &model::CpuFunction::self_ns);
+  add_functions(into.functions, other.functions, &model::CpuFunction::self_ns);
+  add_functions(into.callers, other.callers, &model::CpuFunction::total_ns);
+  add_functions(into.own_functions, other.own_functions, &model::CpuFunction::self_ns);
   into.tree.clear();
-  const auto same_holder = [](const auto& a, const auto& b) {
-    return a.kind == b.kind && a.thread == b.thread && a.range == b.range;
-  };
-  add_all(into.holders, other.holders, same_holder, [](auto& to, const auto& from) {
-    to.ns += from.ns;
-  });
-  longest_holders(into.holders);
+  add_holders(into.holders, other.holders);
   into.pool_samples += other.pool_samples;
   into.pool_ns += other.pool_ns;
   into.stacks.insert(into.stacks.end(), other.stacks.begin(), other.stacks.end());
-  const auto same_event = [](const auto& a, const auto& b) { return a.name == b.name; };
-  add_all(into.counters,
-          other.counters,
-          same_event,
-          [](model::CpuCounterSum& to, const model::CpuCounterSum& from) {
-            to.records += from.records;
-            to.count += from.count;
-            to.deviation = std::hypot(to.deviation, from.deviation);
-          });
+  add_event_counts(into.counters, other.counters);
 }
 
 CpuWork own_cpu_work(const model::Report& report, const model::Region& region) {
@@ -125,16 +139,16 @@ CpuWork own_cpu_work(const model::Report& report, const model::Region& region) {
   for (const model::Region& inside : report.regions) {
     if (inside.parent != region.id || !inside.cpu)
       continue;
-    const auto less = [](model::CpuPart& part, const model::CpuPart& other) {
+    const auto subtract = [](model::CpuPart& part, const model::CpuPart& other) {
       if (part.kind == other.kind && part.name == other.name)
         part.ns = std::max(0.0, part.ns - other.ns);
     };
     for (model::CpuPart CpuWork::*part :
          {&CpuWork::python, &CpuWork::native, &CpuWork::cuda, &CpuWork::waiting})
-      less(own.*part, (*inside.cpu).*part);
+      subtract(own.*part, (*inside.cpu).*part);
     for (model::CpuPart& part : own.parts)
       for (const model::CpuPart& other : inside.cpu->parts)
-        less(part, other);
+        subtract(part, other);
     for (model::CpuFunction& function : own.functions)
       for (const model::CpuFunction& other : inside.cpu->functions)
         if (function.frame == other.frame)

@@ -29,7 +29,7 @@ CallTree::CallTree(const model::Session& session, const UserCode& code)
     const Origin origin = code.origins[stack.frame];
     if (origin == Origin::kOwn)
       node_of_stack_[s] = child(caller, stack.frame, true);
-    else if (origin == Origin::kElsewhere && caller != kNone && nodes_[caller].own &&
+    else if (origin == Origin::kElsewhere && caller != kNone && nodes_[caller].is_own &&
              is_entry_of_library(stack.frame))
       node_of_stack_[s] = child(caller, stack.frame, false);
     else
@@ -38,7 +38,7 @@ CallTree::CallTree(const model::Session& session, const UserCode& code)
 }
 
 /// A recursive function is one node: its callers are asked first.
-std::uint32_t CallTree::child(std::uint32_t parent, std::uint32_t frame, bool own) {
+std::uint32_t CallTree::child(std::uint32_t parent, std::uint32_t frame, bool is_own) {
   std::uint32_t caller = parent;
   for (int left = kDeepestRecursion; left > 0 && caller != kNone;
        --left, caller = nodes_[caller].parent)
@@ -47,7 +47,7 @@ std::uint32_t CallTree::child(std::uint32_t parent, std::uint32_t frame, bool ow
   const auto [entry, is_new] =
       children_.try_emplace({parent, frame}, static_cast<std::uint32_t>(nodes_.size()));
   if (is_new)
-    nodes_.push_back({parent, frame, own});
+    nodes_.push_back({parent, frame, is_own});
   return entry->second;
 }
 

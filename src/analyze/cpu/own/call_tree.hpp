@@ -43,7 +43,7 @@ class CallTree {
   struct Node {
     std::uint32_t parent;  ///< index less than this node's own; kNone at the top
     std::uint32_t frame;
-    bool own;  ///< a function of the program, not of a library
+    bool is_own;  ///< a function of the program, not of a library
   };
   /// The nodes of one region: sums with all that they call, and the children that are rows.
   struct RegionNodes {
@@ -51,7 +51,7 @@ class CallTree {
     std::map<std::uint32_t, std::vector<std::uint32_t>> children;  ///< of kNone: those at the top
   };
   [[nodiscard]] RegionNodes nodes_of(const OwnTimes& by_stack) const;
-  std::uint32_t child(std::uint32_t parent, std::uint32_t frame, bool own);
+  std::uint32_t child(std::uint32_t parent, std::uint32_t frame, bool is_own);
   [[nodiscard]] bool is_entry_of_library(std::uint32_t frame) const;
 
   const model::Session& session_;
