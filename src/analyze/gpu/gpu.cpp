@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "analyze/gpu/stalls.hpp"
 #include "analyze/samples/samples.hpp"
@@ -35,61 +36,100 @@ struct OtherWork {
   std::uint64_t without_launch = 0, backward = 0;
 };
 
-OtherWork sum_other_work(const Session& session, const Contexts& contexts, const Sets& sets) {
-  OtherWork out;
-  const auto set_of = [&](const std::vector<std::uint32_t>& of_item,
-                          std::size_t i,
-                          std::uint32_t launch,
-                          std::uint32_t stream,
-                          bool migration = false) {
-    if (!launched(session, launch, stream)) {
-      out.without_launch += migration ? 0 : 1;
+/// Time of a record, 0 if it ends before it starts.
+template <class Record>
+std::uint64_t nonnegative_ns(const Record& record) {
+  return static_cast<std::uint64_t>(length_ns(record.start_ns, record.end_ns));
+}
+
+/// Sums all but kernels.
+class OtherWorkSums {
+ public:
+  OtherWorkSums(const Session& session, const Contexts& contexts, const Sets& sets)
+      : session_(session), contexts_(contexts), sets_(sets) {}
+
+  OtherWork run() {
+    add_copies();
+    add_memsets();
+    add_synchronizations();
+    add_launches();
+    add_graph_launches();
+    return std::move(out_);
+  }
+
+ private:
+  template <class Item>
+  std::uint32_t set_of(const std::vector<std::uint32_t>& of_item, std::size_t i, const Item& item) {
+    if (!launched(session_, item.launch, item.stream)) {
+      ++out_.without_launch;
       return Sets::kNoLaunch;
     }
-    return sets.of_context[context_of(session, contexts, of_item, i, launch, stream)];
-  };
-  for (std::size_t i = 0; i < session.copies.size(); ++i) {
-    const model::Copy& copy = session.copies[i];
-    CopySum& sum = out.of_set[set_of(contexts.of_copy, i, copy.launch, copy.stream, copy.migration)]
-                       .copies[copy.kind];
-    ++sum.calls;
-    sum.bytes += copy.bytes;
-    sum.ns += static_cast<std::uint64_t>(length_ns(copy.start_ns, copy.end_ns));
-    out.backward += copy.end_ns < copy.start_ns ? 1 : 0;
+    return sets_.of_context[context_of(session_, contexts_, of_item, i, item.launch, item.stream)];
   }
-  for (std::size_t i = 0; i < session.memsets.size(); ++i) {
-    const model::Memset& memset = session.memsets[i];
-    ++out.of_set[set_of(contexts.of_memset, i, memset.launch, memset.stream)].memsets;
-  }
-  for (std::size_t i = 0; i < session.synchronizations.size(); ++i) {
-    const model::Synchronization& sync = session.synchronizations[i];
-    if (sync.kind == model::SyncKind::kStreamWaitEvent)
-      continue;  // a stream waits, not the CPU
-    SetSums& sums = out.of_set[set_of({}, i, sync.launch, sync.stream)];
-    ++sums.syncs;
-    sums.sync_ns += static_cast<std::uint64_t>(length_ns(sync.start_ns, sync.end_ns));
-  }
-  out.launch_ns.resize(sets.size());
-  for (std::size_t l = 0; l < session.launches.size(); ++l) {
-    const model::Launch& call = session.launches[l];
-    const std::uint32_t set = sets.of_context[contexts.of_launch[l]];
-    const bool graph = call.kind == model::LaunchKind::kGraph;
-    if ((graph || call.kind == model::LaunchKind::kKernel) && call.end_ns != kOpen) {
-      out.launch_ns[set] += static_cast<std::uint64_t>(length_ns(call.start_ns, call.end_ns));
-      out.launches_timed = true;
+
+  void add_copies() {
+    for (std::size_t i = 0; i < session_.copies.size(); ++i) {
+      const model::Copy& copy = session_.copies[i];
+      const bool has_launch = launched(session_, copy.launch, copy.stream);
+      const bool needs_none = copy.migration && !has_launch;
+      const std::uint32_t set = needs_none ? Sets::kNoLaunch : set_of(contexts_.of_copy, i, copy);
+      CopySum& sum = out_.of_set[set].copies[copy.kind];
+      ++sum.calls;
+      sum.bytes += copy.bytes;
+      sum.ns += nonnegative_ns(copy);
+      if (copy.end_ns < copy.start_ns)
+        ++out_.backward;
     }
-    if (graph)
-      ++out.of_set[set].graph_launches;
   }
-  for (std::size_t i = 0; i < session.graph_launches.size(); ++i) {
-    const model::GraphLaunch& graph = session.graph_launches[i];
-    const bool counted = graph.launch < session.launches.size() &&
-                         session.launches[graph.launch].kind == model::LaunchKind::kGraph;
-    if (!counted)
-      ++out.of_set[set_of({}, i, graph.launch, graph.stream)].graph_launches;
+
+  void add_memsets() {
+    for (std::size_t i = 0; i < session_.memsets.size(); ++i)
+      ++out_.of_set[set_of(contexts_.of_memset, i, session_.memsets[i])].memsets;
   }
-  return out;
-}
+
+  void add_synchronizations() {
+    for (std::size_t i = 0; i < session_.synchronizations.size(); ++i) {
+      const model::Synchronization& sync = session_.synchronizations[i];
+      if (sync.kind == model::SyncKind::kStreamWaitEvent)
+        continue;  // a stream waits, not the CPU
+      SetSums& sums = out_.of_set[set_of({}, i, sync)];
+      ++sums.syncs;
+      sums.sync_ns += nonnegative_ns(sync);
+    }
+  }
+
+  void add_launches() {
+    out_.launch_ns.resize(sets_.size());
+    for (std::size_t l = 0; l < session_.launches.size(); ++l) {
+      const model::Launch& call = session_.launches[l];
+      const std::uint32_t set = sets_.of_context[contexts_.of_launch[l]];
+      const bool is_graph = call.kind == model::LaunchKind::kGraph;
+      const bool is_launch = is_graph || call.kind == model::LaunchKind::kKernel;
+      if (is_launch && call.end_ns != kOpen) {
+        out_.launch_ns[set] += nonnegative_ns(call);
+        out_.launches_timed = true;
+      }
+      if (is_graph)
+        ++out_.of_set[set].graph_launches;
+    }
+  }
+
+  /// Those that are not counted by their call.
+  void add_graph_launches() {
+    for (std::size_t i = 0; i < session_.graph_launches.size(); ++i) {
+      const model::GraphLaunch& graph = session_.graph_launches[i];
+      const bool is_counted = graph.launch < session_.launches.size() &&
+                              session_.launches[graph.launch].kind == model::LaunchKind::kGraph;
+      if (!is_counted)
+        ++out_.of_set[set_of({}, i, graph)].graph_launches;
+    }
+  }
+
+  const Session& session_;
+  const Contexts& contexts_;
+  const Sets& sets_;
+  OtherWork out_;
+};
 
 /// A group as a region sees it.
 struct GroupUse {
@@ -103,8 +143,8 @@ class Tables {
   Tables(const Session& session, const KernelGroups& groups, const KernelTimes<T>& times)
       : session_(session), groups_(groups), times_(times) {}
 
-  /// Kernel counts, latency and the table of kernels by name; `most` rows.
-  void fill(const std::vector<GroupUse>& uses, std::size_t most, GpuWork& work) {
+  /// Kernel counts, latency and the table of kernels by name, at most so many rows.
+  void fill(const std::vector<GroupUse>& uses, std::size_t max_rows, GpuWork& work) {
     std::uint64_t total = 0, exclusive = 0, nccl = 0;
     pieces_.clear();
     by_name_.clear();
@@ -135,7 +175,7 @@ class Tables {
     work.nccl_ns = static_cast<double>(nccl);
     if (!pieces_.empty())
       work.launch_latency_ns = spread_of<T>(std::span<const std::span<const T>>(pieces_), scratch_);
-    rows(most, total, work);
+    add_rows(max_rows, total, work);
   }
 
  private:
@@ -153,10 +193,10 @@ class Tables {
         shown_name(session_.kernel_names[groups_.names[name].kernel_name]));
   }
 
-  void rows(std::size_t most, std::uint64_t total, GpuWork& work) {
+  void add_rows(std::size_t max_rows, std::uint64_t total, GpuWork& work) {
     std::sort(by_name_.begin(), by_name_.end(), [&](std::uint32_t a, std::uint32_t b) {
       const Group &x = groups_.groups[a], &y = groups_.groups[b];
-      return x.name != y.name ? x.name < y.name : x.shape != y.shape ? x.shape < y.shape : a < b;
+      return std::tie(x.name, x.shape, a) < std::tie(y.name, y.shape, b);
     });
     runs_.clear();
     for (std::size_t i = 0; i < by_name_.size(); ++i) {
@@ -168,14 +208,12 @@ class Tables {
       runs_.back().calls += group.calls;
     }
     work.distinct_kernels = static_cast<std::int64_t>(runs_.size());
-    const std::size_t shown = std::min(most, runs_.size());
-    std::partial_sort(runs_.begin(),
-                      runs_.begin() + static_cast<std::ptrdiff_t>(shown),
-                      runs_.end(),
-                      [&](const NameRun& a, const NameRun& b) {
-                        return a.total != b.total ? a.total > b.total
-                                                  : text_of(a.name) < text_of(b.name);
-                      });
+    const std::size_t shown = std::min(max_rows, runs_.size());
+    const auto is_first = [&](const NameRun& a, const NameRun& b) {
+      return a.total != b.total ? a.total > b.total : text_of(a.name) < text_of(b.name);
+    };
+    const auto end = runs_.begin() + static_cast<std::ptrdiff_t>(shown);
+    std::partial_sort(runs_.begin(), end, runs_.end(), is_first);
     for (std::size_t r = 0; r < shown; ++r)
       work.top_kernels.push_back(row(runs_[r], total));
   }
@@ -190,26 +228,34 @@ class Tables {
     row.calls = static_cast<std::int64_t>(run.calls);
     row.total_ns = static_cast<double>(run.total);
     row.share = region_total > 0 ? row.total_ns / static_cast<double>(region_total) : 0;
+    add_shapes(run, row);
     pieces_.clear();
-    std::uint64_t most = 0, calls = 0;
-    std::uint32_t best = kNone, current = kNone;
+    for (std::size_t i = run.first; i < run.last; ++i)
+      pieces_.push_back(times_of(times_.duration, groups_.groups[by_name_[i]]));
+    row.duration_ns = spread_of<T>(std::span<const std::span<const T>>(pieces_), scratch_);
+    return row;
+  }
+
+  /// The number of shapes, and the one of most calls.
+  void add_shapes(const NameRun& run, KernelRow& row) const {
+    std::uint64_t calls = 0, main_calls = 0;
+    std::uint32_t shape = kNone, main_shape = kNone;
     row.shapes = 0;
     for (std::size_t i = run.first; i < run.last; ++i) {  // groups of a shape are adjacent
       const Group& group = groups_.groups[by_name_[i]];
-      pieces_.push_back(times_of(times_.duration, group));
-      if (i == run.first || group.shape != current) {
+      if (i == run.first || group.shape != shape) {
         ++row.shapes;
         calls = 0;
-        current = group.shape;
+        shape = group.shape;
       }
       calls += group.calls;
-      if (calls > most)
-        most = calls, best = current;
+      if (calls > main_calls) {
+        main_calls = calls;
+        main_shape = shape;
+      }
     }
-    if (best < session_.kernel_shapes.size())
-      row.shape = session_.kernel_shapes[best];
-    row.duration_ns = spread_of<T>(std::span<const std::span<const T>>(pieces_), scratch_);
-    return row;
+    if (main_shape < session_.kernel_shapes.size())
+      row.shape = session_.kernel_shapes[main_shape];
   }
 
   const Session& session_;
@@ -284,9 +330,9 @@ void report_losses(const KernelGroups& groups,
                    const Contexts& contexts,
                    model::Report& report) {
   const auto add =
-      [&](model::LossKind kind, std::uint64_t count, const char* one, const char* detail) {
+      [&](model::LossKind kind, std::uint64_t count, const char* singular, const char* detail) {
         if (count > 0)
-          report.losses.push_back({kind, count, base::counted(count, one) + detail});
+          report.losses.push_back({kind, count, base::counted(count, singular) + detail});
       };
   add("kernel_without_launch",
       groups.without_launch,
@@ -306,6 +352,116 @@ void report_losses(const KernelGroups& groups,
       " of a thread or a process that the recording does not have.");
 }
 
+/// Report::processes[].kernels.
+void count_kernels(const Session& session, const KernelGroups& groups, model::Report& report) {
+  for (std::size_t k = 0; k < session.kernels.size(); ++k) {
+    const std::uint32_t stream = session.kernels[k].stream;
+    if (stream >= session.streams.size() || groups.of_kernel[k] == kNone)
+      continue;
+    const std::uint32_t process = session.streams[stream].process;
+    if (process < report.processes.size())
+      ++report.processes[process].kernels;
+  }
+}
+
+/// By region: what is not a kernel.
+std::vector<GpuWork> works_of_others(const OtherWork& other, const Sets& sets) {
+  std::vector<GpuWork> works(sets.regions);
+  for (const auto& [set, sums] : other.of_set) {
+    for (const SetEntry& entry : sets.of(set))
+      add_other(sums, works[entry.region]);
+  }
+  for (std::uint32_t set = 0; set < other.launch_ns.size(); ++set) {
+    for (const SetEntry& entry : sets.of(set))
+      works[entry.region].launch_ns += static_cast<double>(other.launch_ns[set]);
+  }
+  return works;
+}
+
+/// The GPU work of regions, from sums by set, groups of kernels and busy times.
+class RegionGpuWork {
+ public:
+  RegionGpuWork(const Regions& regions, const GpuDetails& sums, const OtherWork& other)
+      : regions_(regions), session_(regions.session), sums_(sums), other_(other), uses_(uses()) {}
+
+  /// How many groups of kernels count in the region: what its work costs.
+  [[nodiscard]] std::size_t group_count(std::size_t r) const { return uses_[r].size(); }
+
+  /// `work`: has what is not a kernel already.
+  void add_kernels(std::size_t r, GpuWork& work) const {
+    const KernelGroups& groups = sums_.groups;
+    const bool is_total = r == sums_.sets.total_region;
+    const std::size_t max_rows = is_total ? groups.names.size() : regions_.options.top_kernels;
+    if (groups.wide)
+      Tables<std::int64_t>(session_, groups, groups.times64).fill(uses_[r], max_rows, work);
+    else
+      Tables<std::uint32_t>(session_, groups, groups.times32).fill(uses_[r], max_rows, work);
+    const RegionBusy& measured = sums_.busy.regions[r];
+    work.busy_ns = static_cast<double>(measured.busy);
+    work.exclusive_busy_ns = static_cast<double>(measured.exclusive_busy);
+    work.copy_busy_ns = static_cast<double>(measured.copies);
+    work.overlap_ns = static_cast<double>(measured.overlap);
+    if (!other_.launches_timed)
+      work.launch_ns = unknown_work().launch_ns;
+  }
+
+  /// For the run and what is outside all ranges: the run is its own one occurrence.
+  void add_run(std::size_t r, GpuWork& work) const {
+    const RegionBusy& measured = sums_.busy.regions[r];
+    work.partial = !session_.gpu_pauses.empty() && session_.pc.samples.empty();
+    work.idle_ns = static_cast<double>(measured.gaps);
+    work.span_ns = static_cast<double>(measured.busy + measured.gaps);
+  }
+
+  void add_occurrences(std::size_t r, GpuWork& work) const {
+    std::uint64_t gaps = 0, spans = 0;
+    for (const std::uint32_t cell : regions_.cells(r)) {
+      gaps += sums_.busy.cell_gaps[cell];
+      for (const std::uint32_t o : regions_.by_cell.of(cell)) {
+        spans += sums_.busy.occurrence_busy[o];
+        work.partial |= is_partial(o);
+      }
+    }
+    work.idle_ns = static_cast<double>(gaps);
+    work.span_ns = static_cast<double>(gaps + spans);
+    const OccurrenceWork occurrences = occurrence_work(regions_, r, sums_.busy, sums_.paused);
+    std::vector<std::int64_t> scratch;
+    work.recorded_occurrences =
+        std::ssize(occurrences.busy_ns) + static_cast<std::int64_t>(occurrences.without.moments.n);
+    work.kernel_ns_per_occurrence = spread_of(occurrences.kernel_ns, occurrences.without, scratch);
+    work.busy_ns_per_occurrence = spread_of(occurrences.busy_ns, occurrences.without, scratch);
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::vector<GroupUse>> uses() const {
+    std::vector<std::vector<GroupUse>> uses(sums_.sets.regions);
+    for (std::uint32_t g = 0; g < sums_.groups.groups.size(); ++g) {
+      for (const SetEntry& entry : sums_.sets.of(sums_.groups.groups[g].set))
+        uses[entry.region].push_back({g, entry.exclusive, entry.inherited});
+    }
+    return uses;
+  }
+
+  /// Nothing was recorded of it, or not all; kernels whose program counter was sampled are, one
+  /// after the other.
+  [[nodiscard]] bool is_partial(std::uint32_t occurrence) const {
+    const bool is_paused = !sums_.paused.empty() && sums_.paused[occurrence] != 0;
+    return is_paused && session_.pc.samples.empty();
+  }
+
+  const Regions& regions_;
+  const Session& session_;
+  const GpuDetails& sums_;
+  const OtherWork& other_;
+  const std::vector<std::vector<GroupUse>> uses_;
+};
+
+/// PyTorch's annotations of a GPU's own timeline launch nothing: what ran in them is not known.
+bool is_annotation(const Session& session, const model::Region& region) {
+  return !session.processes.empty() && session.processes.front().operators &&
+         region.domain == "gpu_annotation";
+}
+
 }  // namespace
 
 OccurrenceWork occurrence_work(const Regions& regions,
@@ -314,8 +470,8 @@ OccurrenceWork occurrence_work(const Regions& regions,
                                const std::vector<char>& paused) {
   OccurrenceWork out;
   for (const std::uint32_t cell : regions.cells(r)) {
-    if (const UnlistedOfCell* more = regions.tree.unlisted(cell))
-      out.without.add(0, more->count());
+    if (const UnlistedOfCell* unlisted = regions.tree.unlisted(cell))
+      out.without.add(0, unlisted->count());
     for (const std::uint32_t o : regions.by_cell.of(cell)) {
       const std::uint32_t range = regions.tree.range_of[o];  // none: a replay
       if (!paused.empty() && paused[o] != 0)
@@ -338,93 +494,39 @@ std::vector<std::uint64_t> add_gpu_work(const Regions& regions,
   const Session& session = regions.session;
   const Options& options = regions.options;
   const Tree& tree = regions.tree;
-  const std::vector<RegionKey>& keys = regions.keys;
-  const bool small = session.kernels.size() < 20000;
-  const int threads = small ? 1 : options.threads;
-  Sets sets = build_sets(tree, contexts, keys);
-  KernelGroups groups = group_kernels(session, contexts, sets, chosen_kernels, options.threads);
-  const OtherWork other = sum_other_work(session, contexts, sets);
-  Busy busy = measure_busy(session, tree, contexts, sets, groups, options.threads);
-  report_losses(groups, other, contexts, report);
-  for (std::size_t k = 0; k < session.kernels.size(); ++k) {
-    const std::uint32_t stream = session.kernels[k].stream;
-    if (stream >= session.streams.size() || groups.of_kernel[k] == kNone)
-      continue;
-    const std::uint32_t process = session.streams[stream].process;
-    if (process < report.processes.size())
-      ++report.processes[process].kernels;
-  }
+  GpuDetails sums;
+  sums.sets = build_sets(tree, contexts, regions.keys);
+  const Sets& sets = sums.sets;
+  sums.groups = group_kernels(session, contexts, sets, chosen_kernels, options.threads);
+  const OtherWork other = OtherWorkSums(session, contexts, sets).run();
+  sums.busy = measure_busy(session, tree, contexts, sets, sums.groups, options.threads);
+  report_losses(sums.groups, other, contexts, report);
+  count_kernels(session, sums.groups, report);
+  sums.paused = touched_by_pause(session, tree);
 
-  const std::vector<char> paused = touched_by_pause(session, tree);
-
-  std::vector<std::vector<GroupUse>> uses(sets.regions);
-  for (std::uint32_t g = 0; g < groups.groups.size(); ++g) {
-    for (const SetEntry& entry : sets.of(groups.groups[g].set))
-      uses[entry.region].push_back({g, entry.exclusive, entry.inherited});
-  }
-  std::vector<GpuWork> works(sets.regions);
-  for (const auto& [set, sums] : other.of_set) {
-    for (const SetEntry& entry : sets.of(set))
-      add_other(sums, works[entry.region]);
-  }
-  for (std::uint32_t set = 0; set < other.launch_ns.size(); ++set) {
-    for (const SetEntry& entry : sets.of(set))
-      works[entry.region].launch_ns += static_cast<double>(other.launch_ns[set]);
-  }
-
-  const auto order = largest_first(sets.regions, [&](std::size_t r) { return uses[r].size(); });
+  const RegionGpuWork region_work(regions, sums, other);
+  std::vector<GpuWork> works = works_of_others(other, sets);
+  const auto order =
+      largest_first(sets.regions, [&](std::size_t r) { return region_work.group_count(r); });
+  const int threads = session.kernels.size() < 20000 ? 1 : options.threads;
+  const bool has_all_work = !session.unrecorded.kernels && !session.unrecorded.copies;
   base::parallel_for(sets.regions, threads, [&](std::size_t task) {
     const std::uint32_t r = order[task];
     GpuWork& work = works[r];
-    const std::size_t most = r == sets.total_region ? groups.names.size() : options.top_kernels;
-    if (groups.wide) {
-      Tables<std::int64_t>(session, groups, groups.times64).fill(uses[r], most, work);
-    } else {
-      Tables<std::uint32_t>(session, groups, groups.times32).fill(uses[r], most, work);
-    }
-    const RegionBusy& measured = busy.regions[r];
-    work.busy_ns = static_cast<double>(measured.busy);
-    work.exclusive_busy_ns = static_cast<double>(measured.exclusive_busy);
-    work.copy_busy_ns = static_cast<double>(measured.copies);
-    work.overlap_ns = static_cast<double>(measured.overlap);
-    if (!other.launches_timed)
-      work.launch_ns = unknown_work().launch_ns;
-    if (r >= keys.size()) {  // the run is its own one occurrence
-      work.partial = !session.gpu_pauses.empty() && session.pc.samples.empty();
-      work.idle_ns = static_cast<double>(measured.gaps);
-      work.span_ns = static_cast<double>(measured.busy + measured.gaps);
-      leave_out(session.unrecorded, work);
-      return;
-    }
-    std::uint64_t gaps = 0, spans = 0;
-    for (const std::uint32_t cell : regions.cells(r)) {
-      gaps += busy.cell_gaps[cell];
-      for (const std::uint32_t o : regions.by_cell.of(cell)) {
-        spans += busy.occurrence_busy[o];
-        // Nothing was recorded of it, or not all; kernels whose program counter was sampled are,
-        // one after the other.
-        work.partial |= !paused.empty() && paused[o] != 0 && session.pc.samples.empty();
-      }
-    }
-    work.idle_ns = static_cast<double>(gaps);
-    work.span_ns = static_cast<double>(gaps + spans);
-    const OccurrenceWork each = occurrence_work(regions, r, busy, paused);
-    std::vector<std::int64_t> scratch;
-    work.recorded_occurrences =
-        std::ssize(each.busy_ns) + static_cast<std::int64_t>(each.without.moments.n);
-    work.kernel_ns_per_occurrence = spread_of(each.kernel_ns, each.without, scratch);
-    work.busy_ns_per_occurrence = spread_of(each.busy_ns, each.without, scratch);
-    for (std::size_t s = 0; s < sampled[r].size(); ++s) {
-      if (!session.unrecorded.kernels && !session.unrecorded.copies)
-        report.regions[r].samples[s].busy_ns =
-            static_cast<double>(busy.occurrence_busy[sampled[r][s]]);
-    }
+    region_work.add_kernels(r, work);
+    const bool is_run = r >= regions.keys.size();
+    if (is_run)
+      region_work.add_run(r, work);
+    else
+      region_work.add_occurrences(r, work);
     leave_out(session.unrecorded, work);
-    // PyTorch's annotations of a GPU's own timeline launch nothing: what ran in them is not known.
-    const bool annotation = !session.processes.empty() && session.processes.front().operators &&
-                            report.regions[r].domain == "gpu_annotation";
-    if (!annotation)
-      report.regions[r].gpu = std::move(work);
+    if (is_run)
+      return;
+    model::Region& region = report.regions[r];
+    for (std::size_t s = 0; has_all_work && s < sampled[r].size(); ++s)
+      region.samples[s].busy_ns = static_cast<double>(sums.busy.occurrence_busy[sampled[r][s]]);
+    if (!is_annotation(session, region))
+      region.gpu = std::move(work);
   });
   report.unattributed = std::move(works[sets.unattributed_region]);
   report.kernels = works[sets.total_region].top_kernels;
@@ -432,11 +534,11 @@ std::vector<std::uint64_t> add_gpu_work(const Regions& regions,
   if (total.top_kernels.size() > options.top_kernels)
     total.top_kernels.resize(options.top_kernels);
   report.total = std::move(total);
-  add_samples(session, contexts, sets, groups, report);
+  add_samples(session, contexts, sets, sums.groups, report);
   add_stalls(session, contexts, sets, report);
   if (details == nullptr)
-    return std::move(busy.occurrence_busy);
-  *details = {std::move(sets), std::move(groups), std::move(busy), paused};
+    return std::move(sums.busy.occurrence_busy);
+  *details = std::move(sums);
   return details->busy.occurrence_busy;
 }
 
@@ -447,8 +549,9 @@ void add_projections(const Regions& regions, model::Report& report) {
   for (std::size_t r = 0; r < regions.keys.size(); ++r) {
     std::int64_t span = -1;
     regions.for_each_closed(r, [&](std::uint32_t o, const model::Range&) {
-      if (const std::int64_t one = span_of[regions.tree.range_of[o]]; one >= 0)
-        span = std::max<std::int64_t>(span, 0) + one;
+      const std::int64_t projected_ns = span_of[regions.tree.range_of[o]];
+      if (projected_ns >= 0)
+        span = std::max<std::int64_t>(span, 0) + projected_ns;
     });
     if (span < 0)
       continue;
