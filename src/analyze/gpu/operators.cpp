@@ -24,6 +24,14 @@ struct Item {
 struct CallSums {
   std::int64_t calls = 0;
   double cpu = 0, own_cpu = 0, gpu = 0, own_gpu = 0;
+
+  void add(const CallSums& other) {
+    calls += other.calls;
+    cpu += other.cpu;
+    own_cpu += other.own_cpu;
+    gpu += other.gpu;
+    own_gpu += other.own_gpu;
+  }
 };
 
 /// One call that has ended.
@@ -37,8 +45,8 @@ class Summer {
  public:
   explicit Summer(const Session& session) : s_(session) {
     gpu_of_call_.resize(s_.launches.size());
-    const auto add = [&](const auto& all) {
-      for (const auto& work : all)
+    const auto add = [&](const auto& works) {
+      for (const auto& work : works)
         if (work.launch < gpu_of_call_.size() && work.end_ns > work.start_ns)
           gpu_of_call_[work.launch] += static_cast<double>(work.end_ns - work.start_ns);
     };
@@ -51,65 +59,35 @@ class Summer {
     // Numbers of ranges, and behind them those of calls: five times smaller than the items, of
     // which there may be 100 M.
     const std::size_t ranges = s_.ranges.size(), threads = s_.threads.size();
-    Buckets all =
+    Buckets by_thread =
         bucket_sort(ranges + s_.launches.size(), threads, [&](std::size_t i) -> std::size_t {
-          const bool call = i >= ranges;
-          const std::uint32_t thread = call ? s_.launches[i - ranges].thread : s_.ranges[i].thread;
-          const bool counts =
-              call || (s_.ranges[i].domain == 0 && s_.ranges[i].kind == model::RangeKind::kPushPop);
-          return counts && of_framework(thread) ? thread : threads;
+          const std::uint32_t thread = thread_of(i);
+          return counts(i) && of_framework(thread) ? thread : threads;
         });
-    for (std::size_t thread = 0; thread < threads; ++thread) {
-      // Ranges of a thread are in the order of their pushes; a function that begins with a range
-      // lies inside it.
-      sort_nearly(all.of(thread), [&](std::uint32_t a, std::uint32_t b) {
-        const std::int64_t x = start_of(a), y = start_of(b);
-        return x != y ? x < y : a < b;
-      });
-      for (const std::uint32_t i : all.of(thread)) {
-        const Item item = item_of(i);
-        while (!open_.empty() && !holds(open_.back().item, item))
-          leave();
-        open_.push_back({item, 0, 0, 0, 0, {}});
-        if (item.call)
-          take_call(item);
-      }
-      while (!open_.empty())
-        leave();
-    }
-    for (const model::Range& range :
-         s_.ranges) {  // the profiler's own time, whose thread traces do not say
-      if (s_.strings.view(s_.domains[range.domain].name) != "overhead" ||
-          !of_framework(range.thread))
-        continue;
-      const auto length = static_cast<double>(range.end_ns - range.start_ns);
-      add({std::uint64_t{range.name} << 32, {1, length, length, 0, 0}, 0});
-    }
+    for (std::size_t thread = 0; thread < threads; ++thread)
+      add_thread(by_thread.of(thread));
+    add_profiler_time();
   }
 
-  std::vector<model::OperatorRow> rows(bool shapes) const {
+  std::vector<model::OperatorRow> rows(bool with_shapes) const {
     std::vector<model::OperatorRow> out;
     const bool gpu = has_gpu_work(s_);
-    std::map<std::pair<model::StringId, model::StringId>, CallSums> all;
+    std::map<std::pair<model::StringId, model::StringId>, CallSums> sums_of;
     for (const auto& [key, sums] : sums_) {
-      CallSums& to = all[{static_cast<model::StringId>(key >> 32),
-                          shapes ? static_cast<model::StringId>(key) : 0}];
-      to.calls += sums.calls;
-      to.cpu += sums.cpu;
-      to.own_cpu += sums.own_cpu;
-      to.gpu += sums.gpu;
-      to.own_gpu += sums.own_gpu;
+      const auto name = static_cast<model::StringId>(key >> 32);
+      const auto shapes = static_cast<model::StringId>(key);
+      sums_of[{name, with_shapes ? shapes : 0}].add(sums);
     }
-    std::unordered_map<std::string, std::size_t> at_name;
-    for (const auto& [key, sums] : all) {
+    std::unordered_map<std::string, std::size_t> row_of;
+    for (const auto& [key, sums] : sums_of) {
       std::string name(s_.strings.view(key.first));
       if (name.starts_with("ProfilerStep#"))
         name = "ProfilerStep*";
-      const std::string text(s_.strings.view(key.second));
-      const auto [at, added] = at_name.emplace(name + '\n' + text, out.size());
+      const std::string shapes(s_.strings.view(key.second));
+      const auto [number, added] = row_of.emplace(name + '\n' + shapes, out.size());
       if (added)
-        out.push_back({name, text, 0, 0, 0, 0, 0});
-      model::OperatorRow& row = out[at->second];
+        out.push_back({name, shapes, 0, 0, 0, 0, 0});
+      model::OperatorRow& row = out[number->second];
       row.calls += sums.calls;
       row.cpu_ns += sums.cpu;
       row.exclusive_cpu_ns += sums.own_cpu;
@@ -132,31 +110,67 @@ class Summer {
  private:
   struct Open {
     Item item;
-    double covered, gpu,
-        own_gpu;  ///< CPU time of what lies directly inside; GPU time below and own
+    double covered;       ///< CPU time of what lies directly inside
+    double gpu, own_gpu;  ///< GPU time below, and its own
     std::uint32_t children;
     Done child;  ///< the first one, until it is known whether it is the only one
   };
 
-  void add(const Done& done) {
-    CallSums& sums = sums_[done.key];
-    sums.calls += done.sums.calls;
-    sums.cpu += done.sums.cpu;
-    sums.own_cpu += done.sums.own_cpu;
-    sums.gpu += done.sums.gpu;
-    sums.own_gpu += done.sums.own_gpu;
+  void add(const Done& done) { sums_[done.key].add(done.sums); }
+
+  /// `items`: of one thread.
+  void add_thread(std::span<std::uint32_t> items) {
+    // Ranges of a thread are in the order of their pushes; a function that begins with a range
+    // lies inside it.
+    sort_nearly(items, [&](std::uint32_t a, std::uint32_t b) {
+      const std::int64_t x = start_of(a), y = start_of(b);
+      return x != y ? x < y : a < b;
+    });
+    for (const std::uint32_t i : items) {
+      const Item item = item_of(i);
+      while (!open_.empty() && !holds(open_.back().item, item))
+        leave();
+      open_.push_back({item, 0, 0, 0, 0, {}});
+      if (item.call)
+        take_call(item);
+    }
+    while (!open_.empty())
+      leave();
   }
 
+  /// The profiler's own time, whose thread traces do not say.
+  void add_profiler_time() {
+    for (const model::Range& range : s_.ranges) {
+      const std::string_view domain = s_.strings.view(s_.domains[range.domain].name);
+      if (domain != "overhead" || !of_framework(range.thread))
+        continue;
+      const auto length = static_cast<double>(range.end_ns - range.start_ns);
+      add({std::uint64_t{range.name} << 32, {1, length, length, 0, 0}, 0});
+    }
+  }
+
+  [[nodiscard]] bool is_range(std::size_t i) const { return i < s_.ranges.size(); }
+  [[nodiscard]] const model::Launch& call_of(std::size_t i) const {
+    return s_.launches[i - s_.ranges.size()];
+  }
+
+  std::uint32_t thread_of(std::size_t i) const {
+    return is_range(i) ? s_.ranges[i].thread : call_of(i).thread;
+  }
+  /// All calls do, and ranges that operators have.
+  bool counts(std::size_t i) const {
+    if (!is_range(i))
+      return true;
+    return s_.ranges[i].domain == 0 && s_.ranges[i].kind == model::RangeKind::kPushPop;
+  }
   std::int64_t start_of(std::size_t i) const {
-    return i < s_.ranges.size() ? s_.ranges[i].start_ns
-                                : s_.launches[i - s_.ranges.size()].start_ns;
+    return is_range(i) ? s_.ranges[i].start_ns : call_of(i).start_ns;
   }
   Item item_of(std::uint32_t i) const {
-    const auto ranges = static_cast<std::uint32_t>(s_.ranges.size());
-    return {start_of(i),
-            i < ranges ? s_.ranges[i].end_ns : s_.launches[i - ranges].end_ns,
-            i < ranges ? i : i - ranges,
-            i >= ranges};
+    if (is_range(i))
+      return {s_.ranges[i].start_ns, s_.ranges[i].end_ns, i, false};
+    const model::Launch& call = call_of(i);
+    return {call.start_ns, call.end_ns, i - static_cast<std::uint32_t>(s_.ranges.size()), true};
   }
 
   bool of_framework(std::uint32_t thread) const {
@@ -172,7 +186,7 @@ class Summer {
     const bool call_of_range = inner.call && !outer.call;
     if (outer.end <= inner.start && !(empty_at_its_end && call_of_range))
       return false;
-    return inner.call ? !outer.call || inner.end <= outer.end : inner.end <= outer.end;
+    return call_of_range || inner.end <= outer.end;
   }
 
   /// GPU work counts for the operator around the call, not for the call.
@@ -193,21 +207,11 @@ class Summer {
   void leave() {
     Open open = open_.back();
     open_.pop_back();
-    const double length =
-        open.item.end == kOpen ? 0 : static_cast<double>(open.item.end - open.item.start);
     Open* outer = open_.empty() ? nullptr : &open_.back();
     if (outer != nullptr && !open.item.call)
       outer->gpu += open.gpu + open.own_gpu;
-    model::StringId name = 0, shapes = 0;
-    if (open.item.call) {
-      name = s_.launches[open.item.index].name;
-    } else {
-      const model::Range& range = s_.ranges[open.item.index];
-      name = range.name;
-      if (range.attributes < s_.attributes.size())
-        shapes = s_.attributes[range.attributes].text;
-    }
-    if (open.children == 1 && open.child.key >> 32 == name) {
+    const std::uint64_t key = key_of(open.item);
+    if (open.children == 1 && open.child.key >> 32 == key >> 32) {
       open.covered = open.child.covered;
       open.own_gpu += open.child.sums.own_gpu;
       open.gpu -= open.child.sums.own_gpu;
@@ -216,14 +220,29 @@ class Summer {
     }
     if (open.item.end == kOpen)
       return;  // never ended: no time, and no call of the trace
-    shapes_ |= shapes != 0;
-    const Done done{
-        std::uint64_t{name} << 32 | shapes,
-        {1, length, std::max(0.0, length - open.covered), open.gpu + open.own_gpu, open.own_gpu},
-        open.covered};
+    shapes_ |= static_cast<model::StringId>(key) != 0;
+    const auto length = static_cast<double>(open.item.end - open.item.start);
+    const double own_length = std::max(0.0, length - open.covered);
+    const CallSums sums{1, length, own_length, open.gpu + open.own_gpu, open.own_gpu};
+    hand_to(outer, {key, sums, open.covered});
+  }
+
+  /// Name and shapes.
+  [[nodiscard]] std::uint64_t key_of(const Item& item) const {
+    if (item.call)
+      return std::uint64_t{s_.launches[item.index].name} << 32;
+    const model::Range& range = s_.ranges[item.index];
+    model::StringId shapes = 0;
+    if (range.attributes < s_.attributes.size())
+      shapes = s_.attributes[range.attributes].text;
+    return std::uint64_t{range.name} << 32 | shapes;
+  }
+
+  /// `outer`: what the call lies directly in, or null.
+  void hand_to(Open* outer, const Done& done) {
     if (outer == nullptr)
       return add(done);
-    outer->covered += length;
+    outer->covered += done.sums.cpu;
     if (++outer->children == 1) {
       outer->child = done;
       return;
@@ -269,9 +288,7 @@ void add_calls(const Session& session, model::Report& report) {
 
 void add_operators(const Session& session, model::Report& report) {
   add_calls(session, report);
-  if (std::none_of(session.processes.begin(), session.processes.end(), [](const auto& one) {
-        return one.operators;
-      }))
+  if (std::ranges::none_of(session.processes, &model::Process::operators))
     return;
   Summer summer(session);
   summer.run();

@@ -30,11 +30,31 @@ std::map<std::uint32_t, OpenPath> by_domain(const Session& session,
   return lists;
 }
 
+using PathsByDomain = std::map<std::uint32_t, OpenPath>;
+
+/// How many ranges at the begin of the paths of a graph's nodes in a domain are dropped.
+std::size_t dropped_ranges(const std::vector<std::size_t>& nodes,
+                           std::uint32_t domain,
+                           const OpenPath& first,
+                           std::vector<PathsByDomain>& paths) {
+  std::size_t shared = first.size();
+  bool all_equal = true;
+  for (const std::size_t n : nodes) {
+    const OpenPath& path = paths[n][domain];
+    const std::size_t limit = std::min(shared, path.size());
+    std::size_t common = 0;
+    while (common < limit && same(path[common], first[common]) && !first[common].module)
+      ++common;
+    all_equal &= common == first.size() && path.size() == first.size();
+    shared = common;
+  }
+  return all_equal && shared > 0 ? shared - 1 : shared;
+}
+
 /// For every node, what of its path is below the capture: the part that all nodes of its graph
 /// share is dropped, down to a module; where all paths are equal, the innermost range stays.
-std::vector<std::map<std::uint32_t, OpenPath>> paths_below_capture(const Session& session,
-                                                                   bool nested) {
-  std::vector<std::map<std::uint32_t, OpenPath>> paths(session.graph_nodes.size());
+std::vector<PathsByDomain> paths_below_capture(const Session& session, bool nested) {
+  std::vector<PathsByDomain> paths(session.graph_nodes.size());
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::size_t>> graphs;
   for (std::size_t n = 0; n < session.graph_nodes.size(); ++n) {
     const model::GraphNode& node = session.graph_nodes[n];
@@ -44,31 +64,16 @@ std::vector<std::map<std::uint32_t, OpenPath>> paths_below_capture(const Session
     graphs[{node.process, node.graph_id}].push_back(n);
   }
   for (const auto& [graph, nodes] : graphs) {
-    std::map<std::uint32_t, std::pair<std::size_t, bool>>
-        shared;  // domain: length of the common part, all equal
-    for (const auto& [domain, first] : paths[nodes.front()]) {
-      std::size_t length = first.size();
-      bool equal = true;
-      for (const std::size_t n : nodes) {
-        const OpenPath& path = paths[n][domain];
-        std::size_t common = 0;
-        while (common < std::min(length, path.size()) && same(path[common], first[common]) &&
-               !first[common].module)
-          ++common;
-        equal &= common == first.size() && path.size() == first.size();
-        length = common;
-      }
-      shared[domain] = {length, equal};
-    }
+    std::map<std::uint32_t, std::size_t> dropped_of;  // by domain
+    for (const auto& [domain, first] : paths[nodes.front()])
+      dropped_of[domain] = dropped_ranges(nodes, domain, first, paths);
     for (const std::size_t n : nodes) {
       for (auto& [domain, path] : paths[n]) {
-        const auto found = shared.find(domain);
-        if (found == shared.end())
+        const auto dropped = dropped_of.find(domain);
+        if (dropped == dropped_of.end())
           continue;
-        const auto [length, equal] = found->second;
-        const std::size_t drop = equal && length > 0 ? length - 1 : length;
-        path.erase(path.begin(),
-                   path.begin() + static_cast<std::ptrdiff_t>(std::min(drop, path.size())));
+        const std::size_t count = std::min(dropped->second, path.size());
+        path.erase(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(count));
       }
     }
   }
@@ -81,7 +86,7 @@ class Replays {
       : session_(session), nested_(domains == Domains::kNested), tree_(tree), contexts_(contexts) {
     const auto paths = paths_below_capture(session, nested_);
     path_of_node_.assign(session.graph_nodes.size(), kNone);
-    std::map<std::vector<std::uint64_t>, std::uint32_t> known;  // equal paths share a number
+    std::map<std::vector<std::uint64_t>, std::uint32_t> number_of;  // equal paths share one
     for (std::size_t n = 0; n < paths.size(); ++n) {
       std::vector<std::uint64_t> key;
       for (const auto& [domain, path] : paths[n]) {
@@ -90,11 +95,11 @@ class Replays {
       }
       if (key.empty())
         continue;
-      const auto [at, added] =
-          known.emplace(std::move(key), static_cast<std::uint32_t>(paths_.size()));
+      const auto [number, added] =
+          number_of.emplace(std::move(key), static_cast<std::uint32_t>(paths_.size()));
       if (added)
         paths_.push_back(paths[n]);
-      path_of_node_[n] = at->second;
+      path_of_node_[n] = number->second;
     }
   }
 
@@ -128,25 +133,26 @@ class Replays {
     if (const auto found = made_.find(key); found != made_.end())
       return last_context_ = found->second;
     std::vector<std::uint32_t> entries;
-    const auto at_launch = contexts_.of(contexts_.of_launch[launch]);
-    std::vector<std::uint32_t> below;
-    for (const std::uint32_t entry : at_launch) {
+    const PathsByDomain& paths = paths_[path];
+    std::vector<std::uint32_t> placed;  // domains
+    const auto is_left = [&](const PathsByDomain::value_type& domain_and_path) {
+      const auto& [domain, ranges] = domain_and_path;
+      return !ranges.empty() && std::ranges::find(placed, domain) == placed.end();
+    };
+    for (const std::uint32_t entry : contexts_.of(contexts_.of_launch[launch])) {
       const Cell& cell = tree_.cells[tree_.cell[entry & ~kInherited]];
-      const std::uint32_t domain = nested_ ? 0 : cell.domain;
-      const auto list = paths_[path].find(domain);
-      if (cell.kind == RangeKind::kStartEnd || list == paths_[path].end() || list->second.empty() ||
-          std::find(below.begin(), below.end(), domain) != below.end()) {
+      const auto below = paths.find(nested_ ? 0 : cell.domain);
+      if (cell.kind == RangeKind::kStartEnd || below == paths.end() || !is_left(*below)) {
         entries.push_back(entry);
         continue;
       }
-      below.push_back(domain);
-      entries.push_back(descend(launch, entry & ~kInherited, list->second) | (entry & kInherited));
+      placed.push_back(below->first);
+      const std::uint32_t innermost = descend(launch, entry & ~kInherited, below->second);
+      entries.push_back(innermost | (entry & kInherited));
     }
-    for (const auto& [domain, list] : paths_[path]) {
-      if (!list.empty() && std::find(below.begin(), below.end(), domain) == below.end()) {
-        entries.push_back(descend(launch, kNone, list));
-      }
-    }
+    for (const auto& domain_and_path : paths)
+      if (is_left(domain_and_path))
+        entries.push_back(descend(launch, kNone, domain_and_path.second));
     contexts_.entries.insert(contexts_.entries.end(), entries.begin(), entries.end());
     contexts_.begin.push_back(static_cast<std::uint32_t>(contexts_.entries.size()));
     last_context_ = static_cast<std::uint32_t>(contexts_.size() - 1);
@@ -160,11 +166,10 @@ class Replays {
     const std::uint32_t thread = session_.launches[launch].thread;
     for (const OpenRange& range : path) {
       const std::uint32_t parent_cell = parent == kNone ? kNone : tree_.cell[parent];
-      const std::uint32_t cell = cell_of(parent == kNone ? thread : tree_.cells[parent_cell].thread,
-                                         parent_cell,
-                                         range,
-                                         session_.launches[launch].start_ns);
-      const auto [at, added] = occurrences_.try_emplace(
+      const std::uint32_t range_thread = parent == kNone ? thread : tree_.cells[parent_cell].thread;
+      const std::uint32_t cell =
+          cell_of(range_thread, parent_cell, range, session_.launches[launch].start_ns);
+      const auto [occurrence, added] = occurrences_.try_emplace(
           {launch, parent, cell}, static_cast<std::uint32_t>(tree_.cell.size()));
       if (added) {
         tree_.range_of.push_back(kNone);
@@ -172,7 +177,7 @@ class Replays {
         tree_.cell.push_back(cell);
         ++tree_.cells[cell].replayed;
       }
-      parent = at->second;
+      parent = occurrence->second;
     }
     return parent;
   }
@@ -180,7 +185,7 @@ class Replays {
   std::uint32_t cell_of(std::uint32_t thread,
                         std::uint32_t parent_cell,
                         const OpenRange& range,
-                        std::int64_t at) {
+                        std::int64_t start_ns) {
     if (cells_.empty()) {
       for (std::uint32_t c = 0; c < tree_.cells.size(); ++c) {
         const Cell& cell = tree_.cells[c];
@@ -198,7 +203,7 @@ class Replays {
                              .domain = range.domain,
                              .name = range.name,
                              .module = range.module,
-                             .first_start_ns = at});
+                             .first_start_ns = start_ns});
     return found->second;
   }
 
@@ -207,7 +212,7 @@ class Replays {
   Tree& tree_;
   Contexts& contexts_;
   std::vector<std::uint32_t> path_of_node_;
-  std::vector<std::map<std::uint32_t, OpenPath>> paths_;
+  std::vector<PathsByDomain> paths_;
   std::unordered_map<std::uint64_t, std::uint32_t> made_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> occurrences_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, model::StringId>, std::uint32_t>

@@ -37,57 +37,77 @@ std::vector<std::pair<Key, std::uint64_t>> by_samples(const std::map<Key, std::u
   return out;
 }
 
-model::Stalls stalls_of(const Session& session, const Counts& counts, double total_ns) {
-  // File and line; where those are unknown the function's name and the offset.
-  using Where = std::tuple<StringId, std::uint32_t, StringId, std::uint64_t>;
-  struct Line {
-    std::uint64_t samples = 0;
-    std::map<std::uint64_t, std::uint64_t> offsets;
-    std::map<std::string, std::uint64_t> reasons;
-  };
+/// File and line; where those are unknown the function's name and the offset.
+using CodeLine = std::tuple<StringId, std::uint32_t, StringId, std::uint64_t>;
+
+struct LineSamples {
+  std::uint64_t samples = 0;
+  std::map<std::uint64_t, std::uint64_t> offsets;
   std::map<std::string, std::uint64_t> reasons;
-  std::map<Where, Line> lines;
-  std::uint64_t all = 0;
+};
+
+/// Samples of one kernel, by reason and by line.
+struct KernelSamples {
+  std::uint64_t total = 0;
+  std::map<std::string, std::uint64_t> reasons;
+  std::map<CodeLine, LineSamples> lines;
+
+  [[nodiscard]] double share(std::uint64_t samples) const {
+    return static_cast<double>(samples) / static_cast<double>(total);
+  }
+};
+
+KernelSamples kernel_samples(const Session& session, const Counts& counts) {
+  KernelSamples kernel;
   for (const auto& [key, samples] : counts) {
     const model::PcPlace& place = session.pc.places[key.first];
     const std::string reason = words(session.strings.view(key.second));
     const StringId function = session.kernel_names[place.function].short_name;
-    Line& line = lines[{place.file, place.line, function, place.line > 0 ? 0 : place.offset}];
+    const std::uint64_t offset = place.line > 0 ? 0 : place.offset;
+    LineSamples& line = kernel.lines[{place.file, place.line, function, offset}];
     line.samples += samples;
     line.offsets[place.offset] += samples;
     line.reasons[reason] += samples;
-    reasons[reason] += samples;
-    all += samples;
+    kernel.reasons[reason] += samples;
+    kernel.total += samples;
   }
-  model::Stalls out;
-  out.samples = static_cast<std::int64_t>(all);
-  const auto share = [&](std::uint64_t samples) {
-    return static_cast<double>(samples) / static_cast<double>(all);
-  };
-  for (const auto& [reason, samples] : by_samples(reasons))
-    out.reasons.push_back({reason, share(samples)});
-  std::map<Where, std::uint64_t> sizes;
-  for (const auto& [where, line] : lines)
-    sizes[where] = line.samples;
-  for (const auto& [where, samples] : by_samples(sizes)) {
+  return kernel;
+}
+
+/// The lines with most samples, each with what it waits for most.
+void add_lines(const Session& session, const KernelSamples& kernel, model::Stalls& out) {
+  std::map<CodeLine, std::uint64_t> samples_of;
+  for (const auto& [code_line, line] : kernel.lines)
+    samples_of[code_line] = line.samples;
+  for (const auto& [code_line, samples] : by_samples(samples_of)) {
     if (out.lines.size() == model::kMostStallLines)
       break;
-    const Line& line = lines[where];
-    const auto of_line = by_samples(line.reasons);
-    const auto waits = std::find_if(of_line.begin(), of_line.end(), [](const auto& each) {
-      return model::is_stall(each.first);
+    const auto& [file, line_number, function, offset] = code_line;
+    const LineSamples& line = kernel.lines.at(code_line);
+    const auto reasons = by_samples(line.reasons);
+    const auto main_stall = std::find_if(reasons.begin(), reasons.end(), [](const auto& reason) {
+      return model::is_stall(reason.first);
     });
-    const auto& most = waits == of_line.end() ? of_line.front() : *waits;
-    out.lines.push_back({std::string(session.strings.view(std::get<0>(where))),
-                         std::get<1>(where),
-                         std::string(session.strings.view(std::get<2>(where))),
+    const auto& main_reason = main_stall == reasons.end() ? reasons.front() : *main_stall;
+    out.lines.push_back({std::string(session.strings.view(file)),
+                         line_number,
+                         std::string(session.strings.view(function)),
                          by_samples(line.offsets).front().first,
-                         share(samples),
-                         most.first,
-                         share(most.second)});
+                         kernel.share(samples),
+                         main_reason.first,
+                         kernel.share(main_reason.second)});
   }
-  if (const model::StallShare* top = model::top_stall(out);
-      top != nullptr && std::isfinite(total_ns))
+}
+
+model::Stalls stalls_of(const Session& session, const Counts& counts, double total_ns) {
+  const KernelSamples kernel = kernel_samples(session, counts);
+  model::Stalls out;
+  out.samples = static_cast<std::int64_t>(kernel.total);
+  for (const auto& [reason, samples] : by_samples(kernel.reasons))
+    out.reasons.push_back({reason, kernel.share(samples)});
+  add_lines(session, kernel, out);
+  const model::StallShare* top = model::top_stall(out);
+  if (top != nullptr && std::isfinite(total_ns))
     out.saves_ns = top->share * total_ns;
   return out;
 }
