@@ -35,8 +35,8 @@ void add_kernels(const model::Session& session,
   work.kernel_ns = work.nccl_ns = 0;
   std::map<model::StringId, model::KernelRow> by_name;
   for (const model::KernelSummary* row : rows) {
-    auto [at, added] = by_name.try_emplace(row->name);
-    model::KernelRow& kernel = at->second;
+    auto [entry, added] = by_name.try_emplace(row->name);
+    model::KernelRow& kernel = entry->second;
     const std::string_view name = session.strings.view(row->name);
     if (added) {
       kernel.name = name;
@@ -45,10 +45,10 @@ void add_kernels(const model::Session& session,
       kernel.nccl = model::is_nccl(name);
       kernel.duration_ns = spread(row->duration_ns);
     } else {  // two rows: extremes and mean can be put together, the middle cannot
-      model::Spread& all = kernel.duration_ns;
-      all.min = std::min(all.min, row->duration_ns.min.value_or(kNan));
-      all.max = std::max(all.max, row->duration_ns.max.value_or(kNan));
-      all.median = all.stddev = kNan;
+      model::Spread& duration = kernel.duration_ns;
+      duration.min = std::min(duration.min, row->duration_ns.min.value_or(kNan));
+      duration.max = std::max(duration.max, row->duration_ns.max.value_or(kNan));
+      duration.median = duration.stddev = kNan;
     }
     kernel.calls += row->calls;
     kernel.total_ns += row->total_ns;
@@ -94,6 +94,148 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
+using KernelSummaries = std::vector<const model::KernelSummary*>;
+
+/// The rows of a summary by the range that they are of.
+struct SummaryRows {
+  std::vector<Key> order;  ///< ranges as they first appear
+  std::map<Key, const model::RangeSummary*> ranges;
+  std::map<Key, KernelSummaries> kernels;
+  KernelSummaries of_run, outside;
+};
+
+SummaryRows rows_by_range(const model::Summary& summary) {
+  SummaryRows rows;
+  const auto range_of = [&](const Key& key) -> const model::RangeSummary*& {
+    const auto [range, added] = rows.ranges.try_emplace(key, nullptr);
+    if (added)
+      rows.order.push_back(key);
+    return range->second;
+  };
+  for (const model::RangeSummary& range : summary.ranges)
+    range_of({range.domain, range.name, range.kind}) = &range;
+  for (const model::KernelSummary& kernel : summary.kernels) {
+    if (!kernel.in_range) {
+      rows.of_run.push_back(&kernel);
+    } else if (kernel.outside) {
+      rows.outside.push_back(&kernel);
+    } else {
+      const Key key{kernel.domain, kernel.range, kernel.kind};
+      range_of(key);
+      rows.kernels[key].push_back(&kernel);
+    }
+  }
+  return rows;
+}
+
+/// How often a range was opened, by its kernels: the table repeats it for every kernel of a thread.
+std::int64_t occurrences_of(const KernelSummaries& kernels) {
+  std::map<std::uint64_t, std::int64_t> by_thread;
+  for (const model::KernelSummary* kernel : kernels) {
+    std::int64_t& occurrences = by_thread[std::uint64_t{kernel->pid} << 32 | kernel->tid];
+    occurrences = std::max(occurrences, kernel->occurrences);
+  }
+  std::int64_t sum = 0;
+  for (const auto& [thread, occurrences] : by_thread)
+    sum += occurrences;
+  return sum;
+}
+
+/// Makes the regions of a summary.
+class SummaryRegions {
+ public:
+  SummaryRegions(const model::Session& session,
+                 const Options& options,
+                 const SummaryRows& rows,
+                 std::vector<model::Region>& regions)
+      : session_(session), options_(options), rows_(rows), regions_(regions) {}
+
+  void add(const Key& key) {
+    const std::string_view domain = session_.strings.view(key.domain);
+    const std::vector<std::string_view> path = path_of(key);
+    if (!options_.ranges.chooses(domain, path, key.kind))
+      return;
+    model::Region region;
+    region.id = static_cast<std::uint32_t>(regions_.size());
+    region.path.assign(path.begin(), path.end());
+    region.domain = domain;
+    region.kind = key.kind;
+    place(key, region);
+    region.unclosed = region.threads = region.processes = kUnknownCount;
+    region.wall.inclusive_ns = region.wall.exclusive_ns = region.wall.share = kNan;
+    region.wall.per_occurrence_ns = model::kNoSpread;
+    const model::RangeSummary* range = rows_.ranges.at(key);
+    if (range != nullptr)
+      add_range(*range, region);
+    if (const auto kernels = rows_.kernels.find(key); kernels != rows_.kernels.end()) {
+      if (!region.gpu)
+        region.gpu = unknown_work();
+      const std::size_t max_rows = options_.top_kernels;
+      add_kernels(session_, kernels->second, max_rows, *region.gpu, region.gpu->top_kernels);
+      if (range == nullptr)
+        region.occurrences += occurrences_of(kernels->second);
+    }
+    regions_.push_back(std::move(region));
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::string_view> path_of(const Key& key) const {
+    const auto& paths = session_.summary.paths;
+    const auto nested = paths.find(key.name);
+    if (nested == paths.end())
+      return {session_.strings.view(key.name)};
+    std::vector<std::string_view> path;
+    for (const model::StringId name : nested->second)
+      path.push_back(session_.strings.view(name));
+    return path;
+  }
+
+  /// Puts the region below the one with the path around its own.
+  void place(const Key& key, model::Region& region) {
+    const Key stack{key.domain, 0, key.kind};
+    placed_.emplace(std::pair(stack, region.path), region.id);
+    const auto around = placed_.find({stack, {region.path.begin(), region.path.end() - 1}});
+    if (around == placed_.end())
+      return;
+    region.parent = around->second;
+    region.depth = regions_[region.parent].depth + 1;
+  }
+
+  static void add_range(const model::RangeSummary& range, model::Region& region) {
+    region.occurrences = range.occurrences;
+    region.wall.inclusive_ns = range.total_ns.value_or(kNan);
+    region.wall.per_occurrence_ns = spread(range.per_occurrence_ns);
+    if (!range.gpu_span_ns)
+      return;
+    region.gpu = unknown_work();
+    region.gpu->span_ns = *range.gpu_span_ns;
+  }
+
+  const model::Session& session_;
+  const Options& options_;
+  const SummaryRows& rows_;
+  std::vector<model::Region>& regions_;
+  /// By domain and kind alone, and path.
+  std::map<std::pair<Key, std::vector<std::string>>, std::uint32_t> placed_;
+};
+
+void add_copies(const std::vector<model::CopySummary>& copies, model::GpuWork& work) {
+  work.copies = work.memsets = 0;
+  work.copy_ns = work.copy_bytes = 0;
+  for (const model::CopySummary& copy : copies) {
+    if (copy.memset) {
+      work.memsets += copy.calls;
+      continue;
+    }
+    work.copies += copy.calls;
+    work.copy_ns += copy.total_ns;
+    work.copy_bytes += copy.bytes;
+    if (std::isnan(copy.bytes))
+      continue;  // a row of a kind has bytes
+    work.copies_by_kind.push_back({copy.kind, copy.calls, copy.bytes, copy.total_ns});
+  }
+}
+
 }  // namespace
 
 model::GpuWork unknown_work() {
@@ -116,90 +258,19 @@ base::Result<void> add_summaries(const model::Session& session,
   const model::Summary& summary = session.summary;
   if (summary.empty())
     return {};
-  std::map<Key, const model::RangeSummary*> ranges;
-  std::map<Key, std::vector<const model::KernelSummary*>> kernels;
-  std::vector<const model::KernelSummary*> of_run, outside;
-  std::vector<Key> order;
-  const auto see = [&](const Key& key) {
-    if (!ranges.contains(key))
-      order.push_back(key);
-    return ranges.try_emplace(key, nullptr).first;
-  };
-  for (const model::RangeSummary& range : summary.ranges)
-    see({range.domain, range.name, range.kind})->second = &range;
-  for (const model::KernelSummary& kernel : summary.kernels) {
-    if (!kernel.in_range) {
-      of_run.push_back(&kernel);
-    } else if (kernel.outside) {
-      outside.push_back(&kernel);
-    } else {
-      const Key key{kernel.domain, kernel.range, kernel.kind};
-      see(key);
-      kernels[key].push_back(&kernel);
-    }
-  }
-  std::map<std::pair<Key, std::vector<std::string>>, std::uint32_t>
-      placed;  // of domain and kind alone, and path
-  for (const Key& key : order) {
-    const std::string_view domain = session.strings.view(key.domain);
-    std::vector<std::string_view> path{session.strings.view(key.name)};
-    if (const auto nested = summary.paths.find(key.name); nested != summary.paths.end()) {
-      path.clear();
-      for (const model::StringId each : nested->second)
-        path.push_back(session.strings.view(each));
-    }
-    if (!options.ranges.chooses(domain, path, key.kind))
-      continue;
-    model::Region region;
-    region.id = static_cast<std::uint32_t>(report.regions.size());
-    region.path.assign(path.begin(), path.end());
-    const Key stack{key.domain, 0, key.kind};
-    placed.emplace(std::pair(stack, region.path), region.id);
-    const auto around = placed.find({stack, {region.path.begin(), region.path.end() - 1}});
-    if (around != placed.end()) {
-      region.parent = around->second;
-      region.depth = report.regions[region.parent].depth + 1;
-    }
-    region.domain = domain;
-    region.kind = key.kind;
-    region.unclosed = region.threads = region.processes = kUnknownCount;
-    region.wall.inclusive_ns = region.wall.exclusive_ns = region.wall.share = kNan;
-    region.wall.per_occurrence_ns = model::kNoSpread;
-    if (const model::RangeSummary* range = ranges[key]) {
-      region.occurrences = range->occurrences;
-      region.wall.inclusive_ns = range->total_ns.value_or(kNan);
-      region.wall.per_occurrence_ns = spread(range->per_occurrence_ns);
-      if (range->gpu_span_ns) {
-        region.gpu = unknown_work();
-        region.gpu->span_ns = *range->gpu_span_ns;
-      }
-    }
-    if (const auto found = kernels.find(key); found != kernels.end()) {
-      if (!region.gpu)
-        region.gpu = unknown_work();
-      add_kernels(
-          session, found->second, options.top_kernels, *region.gpu, region.gpu->top_kernels);
-      if (ranges[key] == nullptr) {  // the table repeats it for every kernel of a thread
-        std::map<std::uint64_t, std::int64_t> by_thread;
-        for (const model::KernelSummary* row : found->second) {
-          std::int64_t& most = by_thread[std::uint64_t{row->pid} << 32 | row->tid];
-          most = std::max(most, row->occurrences);
-        }
-        for (const auto& [thread, occurrences] : by_thread)
-          region.occurrences += occurrences;
-      }
-    }
-    report.regions.push_back(std::move(region));
-  }
-  if (!of_run.empty()) {
+  const SummaryRows rows = rows_by_range(summary);
+  SummaryRegions regions(session, options, rows, report.regions);
+  for (const Key& key : rows.order)
+    regions.add(key);
+  if (!rows.of_run.empty()) {
+    constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
     report.total = unknown_work();
-    add_kernels(
-        session, of_run, std::numeric_limits<std::size_t>::max(), *report.total, report.kernels);
+    add_kernels(session, rows.of_run, kAll, *report.total, report.kernels);
   }
-  if (!outside.empty()) {
+  if (!rows.outside.empty()) {
     report.unattributed = unknown_work();
     add_kernels(session,
-                outside,
+                rows.outside,
                 options.top_kernels,
                 *report.unattributed,
                 report.unattributed->top_kernels);
@@ -207,18 +278,7 @@ base::Result<void> add_summaries(const model::Session& session,
   if (!summary.copies.empty()) {
     if (!report.total)
       report.total = unknown_work();
-    report.total->copies = report.total->memsets = 0;
-    report.total->copy_ns = report.total->copy_bytes = 0;
-    for (const model::CopySummary& copy : summary.copies) {
-      (copy.memset ? report.total->memsets : report.total->copies) += copy.calls;
-      if (copy.memset)
-        continue;
-      report.total->copy_ns += copy.total_ns;
-      report.total->copy_bytes += copy.bytes;
-      if (std::isnan(copy.bytes))
-        continue;  // a row of a kind has bytes
-      report.total->copies_by_kind.push_back({copy.kind, copy.calls, copy.bytes, copy.total_ns});
-    }
+    add_copies(summary.copies, *report.total);
   }
   add_calls(session, report.operators);
   if (!summary.paths.empty())
