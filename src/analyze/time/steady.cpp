@@ -24,13 +24,13 @@ constexpr double kFar = 2;       // times the median: jitter of a settled loop s
 constexpr double kAsLong = 1.5;  // times a later one: nearer to it, the later one took as long
 constexpr std::ptrdiff_t kAgain =
     2;  // later ones that took as long: where each epoch begins so, it is no warm-up
-constexpr std::size_t kFewest = 3;  // of fewer nobody can say which one is unlike the others
+constexpr std::size_t kFewest = 3;  // of fewer it is unknown which one is unlike the others
 constexpr double kFarOfTwo = 5;  // times the other of two instances, in which the GPU did as much
 constexpr double kMoreWork =
     0.5;  // of the longer time is explained by a busier GPU: then it is no warm-up
 constexpr double kWorthSaying = 0.05;  // less than that is noise of the estimate
 
-/// Is the first of two instances warm-up? Only GPU work can tell that both did the same.
+/// Is the first of two instances warm-up? Only GPU work shows that both did the same.
 bool is_warm_up_of_two(std::span<const std::int64_t> wall_ns, std::span<const double> busy_ns) {
   const bool took_longer =
       static_cast<double>(wall_ns[0]) >= kFarOfTwo * static_cast<double>(wall_ns[1]);
@@ -59,7 +59,7 @@ std::size_t warm_ups(const Session& session,
                      bool parts_differ) {
   const std::size_t listed = in_order.size(),
                     n = listed + (unlisted == nullptr ? 0 : unlisted->count());
-  std::size_t most = std::max<std::size_t>(1, n / 3);
+  std::size_t max_count = std::max<std::size_t>(1, n / 3);
   if (n == 2 && listed == 2 && !busy.empty()) {
     const std::array wall_ns = {wall_of(session, tree, in_order[0]),
                                 wall_of(session, tree, in_order[1])};
@@ -71,8 +71,8 @@ std::size_t warm_ups(const Session& session,
     return 0;
   std::vector<std::int64_t> later, later_busy;
   if (unlisted != nullptr)
-    most = std::min({most, listed, static_cast<std::size_t>(unlisted->first_listed)});
-  for (std::size_t i = most; i < listed && unlisted == nullptr; ++i) {
+    max_count = std::min({max_count, listed, static_cast<std::size_t>(unlisted->first_listed)});
+  for (std::size_t i = max_count; i < listed && unlisted == nullptr; ++i) {
     later.push_back(wall_of(session, tree, in_order[i]));
     if (!busy.empty())
       later_busy.push_back(static_cast<std::int64_t>(busy[in_order[i]]));
@@ -81,10 +81,10 @@ std::size_t warm_ups(const Session& session,
       static_cast<double>(unlisted != nullptr ? unlisted->usual_ns : upper_median(later));
   const auto usual_busy = static_cast<double>(upper_median(std::move(later_busy)));
   std::size_t count = 0;
-  for (std::size_t i = 0; i < most; ++i) {
+  for (std::size_t i = 0; i < max_count; ++i) {
     const auto took = static_cast<double>(wall_of(session, tree, in_order[i]));
-    const auto as_long = [&](std::int64_t each) {
-      return kAsLong * static_cast<double>(each) >= took;
+    const auto as_long = [&](std::int64_t later_ns) {
+      return kAsLong * static_cast<double>(later_ns) >= took;
     };
     const bool is_far =
         took > kFar * usual && std::count_if(later.begin(), later.end(), as_long) < kAgain;
@@ -99,7 +99,7 @@ std::size_t warm_ups(const Session& session,
   return count;
 }
 
-/// When the GPUs of each process worked, whoever launched it. O(n log n) for n pieces of work.
+/// When the GPUs of each process worked, also for other processes. O(n log n) for n pieces of work.
 class Devices {
  public:
   explicit Devices(const Session& session) {
@@ -110,13 +110,13 @@ class Devices {
     for (std::size_t stream = 0; stream < session.streams.size(); ++stream)
       if (session.streams[stream].process < cards_of_process_.size())
         cards_of_process_[session.streams[stream].process].insert(card_of[stream]);
-    model::for_each_gpu_work(session, [&](const auto& items) {
-      for (const auto& each : items)
-        if (each.stream < card_of.size())
-          worked_[card_of[each.stream]].add(each.start_ns, each.end_ns);
+    model::for_each_gpu_work(session, [&](const auto& works) {
+      for (const auto& work : works)
+        if (work.stream < card_of.size())
+          worked_[card_of[work.stream]].add(work.start_ns, work.end_ns);
     });
-    for (Stretches& each : worked_)
-      each.finish();
+    for (Stretches& worked : worked_)
+      worked.finish();
   }
 
   /// The mean over the GPUs of the process.
@@ -184,16 +184,16 @@ double late_work_ns(const Session& session, Spans ranges) {
   };
   Stretches covered, worked;  // by ranges; and by ranges or late work
   for (const auto& [start, end] : ranges)
-    for (Stretches* each : {&covered, &worked})
-      each->add(start, end);
-  model::for_each_gpu_work(session, [&](const auto& items) {
+    for (Stretches* stretches : {&covered, &worked})
+      stretches->add(start, end);
+  model::for_each_gpu_work(session, [&](const auto& works) {
     std::size_t near = 0, launched_near = 0;
-    for (const auto& each : items) {
-      const std::int64_t start = std::max(each.start_ns, session.begin_ns),
-                         end = std::min(each.end_ns, session.end_ns);
-      if (start >= end || each.launch >= session.launches.size() || within(start, end, near))
+    for (const auto& work : works) {
+      const std::int64_t start = std::max(work.start_ns, session.begin_ns),
+                         end = std::min(work.end_ns, session.end_ns);
+      if (start >= end || work.launch >= session.launches.size() || within(start, end, near))
         continue;
-      const std::int64_t launched = session.launches[each.launch].start_ns;
+      const std::int64_t launched = session.launches[work.launch].start_ns;
       if (within(launched, launched, launched_near))
         worked.add(start, end);
     }
@@ -247,9 +247,9 @@ double between_ranges_ns(const Session& session, const Tree& tree) {
   std::ranges::sort(edges, {}, &Edge::at_ns);
   std::vector<const model::OpenSpan*> open;
   double between = 0;
-  std::int64_t whole = 0;
+  std::int64_t open_ranges = 0;  // of whole_spans()
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    if (i > 0 && whole == 0 && !open.empty()) {
+    if (i > 0 && open_ranges == 0 && !open.empty()) {
       auto part = static_cast<double>(edges[i].at_ns - edges[i - 1].at_ns);
       for (const model::OpenSpan* span : open)
         part *= static_cast<double>(span->between_ns) /
@@ -257,11 +257,11 @@ double between_ranges_ns(const Session& session, const Tree& tree) {
       between += part;
     }
     if (edges[i].span == nullptr)
-      whole += edges[i].opens ? 1 : -1;
+      open_ranges += edges[i].opens ? 1 : -1;
     else if (edges[i].opens)
       open.push_back(edges[i].span);
-    else if (const auto at = std::find(open.begin(), open.end(), edges[i].span); at != open.end())
-      open.erase(at);
+    else if (const auto span = std::ranges::find(open, edges[i].span); span != open.end())
+      open.erase(span);
   }
   return between;
 }
@@ -269,9 +269,9 @@ double between_ranges_ns(const Session& session, const Tree& tree) {
 std::vector<std::uint64_t> histogram_of(const Occurrences& of) {
   std::vector<std::uint64_t> bins(model::kLengthBounds.size() + 1);
   const auto add = [&](std::int64_t length, std::uint64_t times) {
-    const auto at =
+    const auto bound =
         std::lower_bound(model::kLengthBounds.begin(), model::kLengthBounds.end(), length);
-    bins[static_cast<std::size_t>(at - model::kLengthBounds.begin())] += times;
+    bins[static_cast<std::size_t>(bound - model::kLengthBounds.begin())] += times;
   };
   for (const auto* lengths : {&of.settled, &of.warm_ups, &of.slowed})
     for (const std::int64_t length : *lengths)
@@ -297,13 +297,13 @@ Spans open_spans(const Regions& regions, std::uint32_t number) {
     if (const model::Range* range = closed_range(regions.session, regions.tree, o))
       spans.emplace_back(range->start_ns, range->end_ns);
   unite(spans);
-  const UnlistedOfCell* more = regions.tree.unlisted(number);
-  if (more == nullptr || spans.size() < 2)
+  const UnlistedOfCell* unlisted = regions.tree.unlisted(number);
+  if (unlisted == nullptr || spans.size() < 2)
     return spans;
   const auto gaps =
       static_cast<double>(length_ns(spans.front().first, spans.back().second) - covered_ns(spans));
   const double share =
-      gaps > 0 ? std::min(1.0, static_cast<double>(more->wall.moments.sum) / gaps) : 0;
+      gaps > 0 ? std::min(1.0, static_cast<double>(unlisted->wall.moments.sum) / gaps) : 0;
   for (std::size_t i = 0; i + 1 < spans.size(); ++i)
     spans[i].second += static_cast<std::int64_t>(
         share * static_cast<double>(length_ns(spans[i].second, spans[i + 1].first)));
@@ -324,15 +324,16 @@ void add_open_times(const Regions& regions,
   struct Time {
     std::uint64_t inclusive = 0, recorded = 0;
     [[nodiscard]] std::int64_t without_recorded(const Spans& spans) const {
-      const auto length = static_cast<double>(covered_ns(spans)),
-                 own = static_cast<double>(inclusive);
-      return recorded == 0
-                 ? covered_ns(spans)
-                 : static_cast<std::int64_t>(length * own / (own + static_cast<double>(recorded)));
+      if (recorded == 0)
+        return covered_ns(spans);
+      const auto length = static_cast<double>(covered_ns(spans));
+      const auto program = static_cast<double>(inclusive);
+      return static_cast<std::int64_t>(length * program /
+                                       (program + static_cast<double>(recorded)));
     }
   };
-  Spans all;
-  Time whole;
+  Spans spans_of_run;
+  Time time_of_run;
   for (const auto& [process, cells] : of_process) {
     const std::uint32_t thread = regions.tree.cells[cells.front()].thread;
     const bool in_turn = std::ranges::all_of(cells, [&](std::uint32_t number) {
@@ -340,7 +341,7 @@ void add_open_times(const Regions& regions,
       return cell.thread == thread && cell.kind == model::RangeKind::kPushPop;
     });
     Spans spans;
-    Time own;
+    Time time_of_process;
     std::int64_t open = 0;
     for (const std::uint32_t number : cells) {
       const Cell& cell = regions.tree.cells[number];
@@ -348,24 +349,39 @@ void add_open_times(const Regions& regions,
           static_cast<std::int64_t>(cell.inclusive_ns),  // below kDeepest one lies in another
           length_ns(cell.first_start_ns, session.end_ns));
       if (!in_turn || of_process.size() > 1) {
-        const Spans these = open_spans(regions, number);
+        const Spans spans_of_cell = open_spans(regions, number);
         if (cell.kind == model::RangeKind::kStartEnd)
-          ns = std::min(ns, covered_ns(these));
-        spans.insert(spans.end(), these.begin(), these.end());
+          ns = std::min(ns, covered_ns(spans_of_cell));
+        spans.insert(spans.end(), spans_of_cell.begin(), spans_of_cell.end());
       }
       if (cell.thread < session.threads.size())
         out.of_thread[session.threads[cell.thread].tid] += ns;
       open += ns;
-      for (Time* time : {&own, &whole})
-        time->inclusive += cell.inclusive_ns, time->recorded += cell.recorded_ns;
+      for (Time* time : {&time_of_process, &time_of_run}) {
+        time->inclusive += cell.inclusive_ns;
+        time->recorded += cell.recorded_ns;
+      }
     }
     unite(spans);
-    out.of_process[process] = in_turn ? open : own.without_recorded(spans);
-    all.insert(all.end(), spans.begin(), spans.end());
+    out.of_process[process] = in_turn ? open : time_of_process.without_recorded(spans);
+    spans_of_run.insert(spans_of_run.end(), spans.begin(), spans.end());
   }
-  unite(all);
-  out.open_ns =
-      of_process.size() == 1 ? out.of_process.begin()->second : whole.without_recorded(all);
+  unite(spans_of_run);
+  if (of_process.size() == 1)
+    out.open_ns = out.of_process.begin()->second;
+  else
+    out.open_ns = time_of_run.without_recorded(spans_of_run);
+}
+
+std::int64_t sum_of(const std::vector<std::int64_t>& lengths) {
+  return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+}
+
+/// The list of its phase; phases with wall time only.
+std::vector<std::int64_t>& list_of(Phase phase, Occurrences& out) {
+  if (phase == Phase::kSlowed)
+    return out.slowed;
+  return phase == Phase::kSettled ? out.settled : out.warm_ups;
 }
 
 }  // namespace
@@ -413,8 +429,8 @@ std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
   for (const model::GpuPause& pause : session.gpu_pauses)
     if (pause.process < pauses.size())
       pauses[pause.process].add(pause.start_ns, pause.end_ns);
-  for (Stretches& each : pauses)
-    each.finish();
+  for (Stretches& pauses_of_process : pauses)
+    pauses_of_process.finish();
   for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
     if (tree.range_of[o] == kNone)
       continue;
@@ -474,28 +490,25 @@ Occurrences occurrences_of(const Regions& regions,
   for (const std::uint32_t r : members) {
     for (const std::uint32_t number : regions.cells(r)) {
       const Cell& cell = tree.cells[number];
-      if (const UnlistedOfCell* more = tree.unlisted(number))
-        out.unlisted.add(more->wall);
+      if (const UnlistedOfCell* unlisted = tree.unlisted(number))
+        out.unlisted.add(unlisted->wall);
       for (const std::uint32_t o : regions.by_cell.of(number)) {
         if (phases[o] == Phase::kWithout)
           continue;
         if (phases[o] != Phase::kSlowed && members.size() > 1)
           by_thread[cell.thread].push_back(o);
         else
-          (phases[o] == Phase::kSlowed    ? out.slowed
-           : phases[o] == Phase::kSettled ? out.settled
-                                          : out.warm_ups)
-              .push_back(wall_of(session, tree, o));
+          list_of(phases[o], out).push_back(wall_of(session, tree, o));
       }
     }
   }
   for (auto& [thread, in_order] : by_thread) {
     std::sort(in_order.begin(), in_order.end(), Earlier{session, tree});
     const bool parts_differ = has_different_parts(session, tree, tree.cell[in_order.front()]);
-    const std::size_t most = warm_ups(session, tree, in_order, nullptr, {}, parts_differ);
+    const std::size_t warm_up_count = warm_ups(session, tree, in_order, nullptr, {}, parts_differ);
     bool warm = true;
     for (std::size_t i = 0; i < in_order.size(); ++i) {
-      warm = warm && i < most && phases[in_order[i]] == Phase::kWarmUp;
+      warm = warm && i < warm_up_count && phases[in_order[i]] == Phase::kWarmUp;
       (warm ? out.warm_ups : out.settled).push_back(wall_of(session, tree, in_order[i]));
     }
   }
@@ -512,15 +525,14 @@ void add_occurrences(const Occurrences& from, bool across, model::Region& region
   region.wall.open_ns = static_cast<double>(from.open_ns);
   region.wall.quantile_error = unlisted.n > 0 ? model::kRelativeError : 0;
   region.wall.per_occurrence_ns = spread_of(lengths, from.unlisted, scratch);
-  const auto sum = [](const std::vector<std::int64_t>& of) {
-    return static_cast<double>(std::accumulate(of.begin(), of.end(), std::int64_t{0}));
-  };
+  const auto warm_ups_ns = static_cast<double>(sum_of(from.warm_ups));
+  const auto settled_ns = static_cast<double>(sum_of(from.settled));
   const auto longest = std::max_element(from.warm_ups.begin(), from.warm_ups.end());
   region.steady = steady_of(from.settled.size() + unlisted.n,
-                            sum(from.settled) + static_cast<double>(unlisted.sum),
+                            settled_ns + static_cast<double>(unlisted.sum),
                             spread_of(from.settled, from.unlisted, scratch),
                             std::ssize(from.warm_ups),
-                            sum(from.warm_ups),
+                            warm_ups_ns,
                             longest == from.warm_ups.end() ? 0 : static_cast<double>(*longest));
   if (!across)
     return;
@@ -571,12 +583,10 @@ void take_out_recording(double recorded_ns, model::Outside& outside) {
   outside.profiler_ns += taken_ns;
 }
 
-void add_steady(const Regions& of,
-                const std::vector<std::uint64_t>& busy,
-                const std::vector<Phase>& phases,
-                model::Report& report) {
-  const Session& session = of.session;
-  const Tree& tree = of.tree;
+namespace {
+
+/// Fills Report::outside.
+void add_outside(const Session& session, const Tree& tree, model::Report& report) {
   const Spans ranges = top_spans(session, tree);
   report.outside = outside_of(ranges, session.begin_ns, session.end_ns, waits_outside(session));
   if (report.outside) {
@@ -587,72 +597,128 @@ void add_steady(const Regions& of,
   }
   if (report.outside && report.outside->wall_ns > 0)
     report.outside->late_ns = std::min(late_work_ns(session, ranges), report.outside->wall_ns);
-  const auto duration = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
-  const std::optional<Devices> devices =
-      busy.empty() ? std::nullopt : std::optional<Devices>(session);
-  struct Sums {
-    double slowed = 0, slowed_ns = 0;
-    double busy_ns = 0;  // each instance's own GPU work, or where that is more, what its process's
-                         // GPUs worked meanwhile
-    double settled_ns = 0;  // wall time of settled ones
-  };
-  std::vector<Sums> all(of.keys.size());
-  const auto add = [&](std::uint32_t r) {
-    const Occurrences own = occurrences_of(of, phases, std::span(&r, 1));
-    add_occurrences(own, of.keys[r].of_all(), report.regions[r]);
-    if (of.options.histograms)
-      report.regions[r].wall.histogram = histogram_of(own);
-    all[r].slowed = static_cast<double>(own.slowed.size());
-    all[r].slowed_ns =
-        static_cast<double>(std::accumulate(own.slowed.begin(), own.slowed.end(), std::int64_t{0}));
-    return own;
-  };
-  base::parallel_for(
-      all.size(), tree.range_of.size() < 20000 ? 1 : of.options.threads, [&](std::size_t r) {
-        const Occurrences own = add(static_cast<std::uint32_t>(r));
-        Sums& sums = all[r];
-        if (!devices)
-          return;
-        sums.settled_ns = static_cast<double>(own.unlisted.moments.sum);
-        of.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
-          if (phases[o] != Phase::kSettled)
-            return;
-          const double device_ns =
-              devices->busy_ns(tree.cells[tree.cell[o]].process, range.start_ns, range.end_ns);
-          sums.busy_ns += std::max(static_cast<double>(busy[o]), device_ns);
-          sums.settled_ns += static_cast<double>(wall_of(session, tree, o));
-        });
-      });
-  const std::vector<double> waits = waits_inside(of);
-  std::vector<double> inside(all.size(), 0);    // what measuring added to children
-  for (std::size_t r = all.size(); r-- > 0;) {  // children before their parents
-    model::Region& region = report.regions[r];
-    const Sums& sums = all[r];
-    double added = inside[r] + waits[r];
-    if (sums.slowed > 0 && region.steady &&
-        region.steady->occurrences >= static_cast<std::int64_t>(kFewest)) {
+}
+
+/// What the occurrences of a region sum up to.
+struct OccurrenceSums {
+  double slowed = 0, slowed_ns = 0;
+  /// Each instance's own GPU work, or where that is more, what its process's GPUs worked meanwhile.
+  double busy_ns = 0;
+  double settled_ns = 0;  ///< wall time of settled ones
+};
+
+/// Steady state of regions, and what measuring added to them.
+class SteadyRegions {
+ public:
+  SteadyRegions(const Regions& regions,
+                const std::vector<std::uint64_t>& busy,
+                const std::vector<Phase>& phases,
+                model::Report& report)
+      : regions_(regions),
+        busy_(busy),
+        phases_(phases),
+        report_(report),
+        sums_(regions.keys.size()),
+        added_to_children_(regions.keys.size(), 0) {
+    if (!busy.empty())
+      devices_.emplace(regions.session);
+  }
+
+  void run() {
+    const int threads = regions_.tree.range_of.size() < 20000 ? 1 : regions_.options.threads;
+    base::parallel_for(sums_.size(), threads, [&](std::size_t r) {
+      const Occurrences occurrences = add_region(static_cast<std::uint32_t>(r));
+      if (devices_)
+        add_busy(r, occurrences);
+    });
+    const std::vector<double> waits = waits_inside(regions_);
+    for (std::size_t r = sums_.size(); r-- > 0;) {  // children before their parents
+      take_out_measuring(r, waits[r]);
+      add_busy_share(r);
+    }
+  }
+
+ private:
+  Occurrences add_region(std::uint32_t r) {
+    Occurrences occurrences = occurrences_of(regions_, phases_, std::span(&r, 1));
+    model::Region& region = report_.regions[r];
+    add_occurrences(occurrences, regions_.keys[r].of_all(), region);
+    if (regions_.options.histograms)
+      region.wall.histogram = histogram_of(occurrences);
+    sums_[r].slowed = static_cast<double>(occurrences.slowed.size());
+    sums_[r].slowed_ns = static_cast<double>(sum_of(occurrences.slowed));
+    return occurrences;
+  }
+
+  void add_busy(std::size_t r, const Occurrences& occurrences) {
+    OccurrenceSums& sums = sums_[r];
+    const Tree& tree = regions_.tree;
+    sums.settled_ns = static_cast<double>(occurrences.unlisted.moments.sum);
+    regions_.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
+      if (phases_[o] != Phase::kSettled)
+        return;
+      const std::uint32_t process = tree.cells[tree.cell[o]].process;
+      const double device_ns = devices_->busy_ns(process, range.start_ns, range.end_ns);
+      sums.busy_ns += std::max(static_cast<double>(busy_[o]), device_ns);
+      sums.settled_ns += static_cast<double>(wall_of(regions_.session, tree, o));
+    });
+  }
+
+  /// `waits_ns`: at begins of its children.
+  void take_out_measuring(std::size_t r, double waits_ns) {
+    model::Region& region = report_.regions[r];
+    const OccurrenceSums& sums = sums_[r];
+    double added = added_to_children_[r] + waits_ns;
+    const bool has_usual = region.steady && region.steady->occurrences >= std::int64_t{kFewest};
+    if (sums.slowed > 0 && has_usual) {
       const double usual =
           region.steady->wall_total_ns / static_cast<double>(region.steady->occurrences);
       added = std::max(added, sums.slowed_ns - usual * sums.slowed);
     }
     added = std::min(added, region.wall.inclusive_ns);
-    if (added > kWorthSaying * region.wall.inclusive_ns) {
-      region.wall.profiler_ns += added;
-      const double left = 1 - added / region.wall.inclusive_ns;
-      region.wall.inclusive_ns -= added;
-      if (region.wall.share > 0 && duration > 0)
-        region.wall.share = region.wall.inclusive_ns / duration;
-      region.wall.exclusive_ns = std::max(0.0, region.wall.exclusive_ns - (added - inside[r]));
-      if (of.keys[r].parent != kNone)
-        inside[of.keys[r].parent] += added;
-      if (sums.slowed > 0)
-        add(static_cast<std::uint32_t>(r));  // anew: of those that were not slowed
-      region.wall.open_ns *= left;
-    }
-    const bool known = region.steady && region.gpu && region.gpu->busy_ns >= 0 && !busy.empty();
-    if (known && sums.settled_ns > 0)
-      region.steady->busy_share = sums.busy_ns / sums.settled_ns;
+    const bool is_worth_saying = added > kWorthSaying * region.wall.inclusive_ns;
+    if (!is_worth_saying)
+      return;
+    const Session& session = regions_.session;
+    const auto duration = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
+    region.wall.profiler_ns += added;
+    const double left = 1 - added / region.wall.inclusive_ns;
+    region.wall.inclusive_ns -= added;
+    if (region.wall.share > 0 && duration > 0)
+      region.wall.share = region.wall.inclusive_ns / duration;
+    region.wall.exclusive_ns =
+        std::max(0.0, region.wall.exclusive_ns - (added - added_to_children_[r]));
+    if (const std::uint32_t parent = regions_.keys[r].parent; parent != kNone)
+      added_to_children_[parent] += added;
+    if (sums.slowed > 0)
+      add_region(static_cast<std::uint32_t>(r));  // now of those that were not slowed
+    region.wall.open_ns *= left;
   }
+
+  void add_busy_share(std::size_t r) {
+    model::Region& region = report_.regions[r];
+    const bool has_busy = region.gpu && region.gpu->busy_ns >= 0 && !busy_.empty();
+    if (region.steady && has_busy && sums_[r].settled_ns > 0)
+      region.steady->busy_share = sums_[r].busy_ns / sums_[r].settled_ns;
+  }
+
+  const Regions& regions_;
+  const std::vector<std::uint64_t>& busy_;  ///< by occurrence; empty where there is no GPU work
+  const std::vector<Phase>& phases_;
+  model::Report& report_;
+  std::optional<Devices> devices_;
+  std::vector<OccurrenceSums> sums_;
+  std::vector<double> added_to_children_;  ///< what measuring added, by region
+};
+
+}  // namespace
+
+void add_steady(const Regions& regions,
+                const std::vector<std::uint64_t>& busy,
+                const std::vector<Phase>& phases,
+                model::Report& report) {
+  add_outside(regions.session, regions.tree, report);
+  SteadyRegions(regions, busy, phases, report).run();
 }
 
 }  // namespace rangescope::analyze
