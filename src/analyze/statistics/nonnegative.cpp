@@ -13,6 +13,35 @@ using Index = Eigen::Index;
 
 constexpr int kMostRounds = 500, kFullExchanges = 5;
 
+std::size_t unsigned_index(Index index) {
+  return static_cast<std::size_t>(index);
+}
+
+/// Unknowns that are marked, in order.
+std::vector<Index> marked(const std::vector<char>& marks) {
+  std::vector<Index> indexes;
+  for (std::size_t i = 0; i < marks.size(); ++i)
+    if (marks[i] != 0)
+      indexes.push_back(static_cast<Index>(i));
+  return indexes;
+}
+
+/// Wrong are positive unknowns that came out negative, and zeros that want to grow.
+std::vector<std::size_t> wrong_unknowns(const std::vector<char>& passive,
+                                        const std::vector<double>& x,
+                                        const Vector& slope,
+                                        const std::vector<double>& b) {
+  std::vector<std::size_t> wrong;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double scale = 1e-9 * (std::abs(b[i]) + 1e-300);
+    const bool is_passive = passive[i] != 0;
+    const bool is_wrong = is_passive ? x[i] < 0 : slope[static_cast<Index>(i)] < -scale;
+    if (is_wrong)
+      wrong.push_back(i);
+  }
+  return wrong;
+}
+
 }  // namespace
 
 NonNegative solve_nonnegative(const Gram& gram, const std::vector<double>& b) {
@@ -26,28 +55,19 @@ NonNegative solve_nonnegative(const Gram& gram, const std::vector<double>& b) {
   std::size_t fewest = n + 1;
   int full = kFullExchanges;
   for (int round = 0; round < kMostRounds; ++round) {
-    chosen.clear();
-    for (std::size_t i = 0; i < n; ++i)
-      if (passive[i] != 0)
-        chosen.push_back(static_cast<Index>(i));
+    chosen = marked(passive);
     const auto size = static_cast<Index>(chosen.size());
     Vector right(size);
     for (Index i = 0; i < size; ++i)
-      right[i] = b[static_cast<std::size_t>(chosen[static_cast<std::size_t>(i)])];
+      right[i] = b[unsigned_index(chosen[unsigned_index(i)])];
     factor.compute(a(chosen, chosen));
     const Vector solved = factor.solve(right);
     std::fill(out.x.begin(), out.x.end(), 0);
     for (Index i = 0; i < size; ++i)
-      out.x[static_cast<std::size_t>(chosen[static_cast<std::size_t>(i)])] = solved[i];
+      out.x[unsigned_index(chosen[unsigned_index(i)])] = solved[i];
     const Vector slope = a * Eigen::Map<const Vector>(out.x.data(), static_cast<Index>(n)) -
                          Eigen::Map<const Vector>(b.data(), static_cast<Index>(n));
-    // Wrong are positive unknowns that came out negative, and zeros that want to grow.
-    std::vector<std::size_t> wrong;
-    for (std::size_t i = 0; i < n; ++i) {
-      const double scale = 1e-9 * (std::abs(b[i]) + 1e-300);
-      if (passive[i] != 0 ? out.x[i] < 0 : slope[static_cast<Index>(i)] < -scale)
-        wrong.push_back(i);
-    }
+    std::vector<std::size_t> wrong = wrong_unknowns(passive, out.x, slope, b);
     if (wrong.empty())
       break;
     if (wrong.size() < fewest) {
@@ -66,7 +86,7 @@ NonNegative solve_nonnegative(const Gram& gram, const std::vector<double>& b) {
   for (std::size_t i = 0; i < n; ++i)
     out.variance[i] = 1 / gram.at(i, i);
   for (Index i = 0; i < size; ++i)
-    out.variance[static_cast<std::size_t>(chosen[static_cast<std::size_t>(i)])] = inverse(i, i);
+    out.variance[unsigned_index(chosen[unsigned_index(i)])] = inverse(i, i);
   return out;
 }
 

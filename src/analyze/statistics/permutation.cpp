@@ -22,23 +22,23 @@ struct Sorted {
 };
 
 Sorted sorted(const TwoGroups& value) {
-  std::vector<double> all = value.a;
-  all.insert(all.end(), value.b.begin(), value.b.end());
-  const bool positive = std::all_of(all.begin(), all.end(), [](double x) { return x > 0; });
+  std::vector<double> of_unit = value.a;
+  of_unit.insert(of_unit.end(), value.b.begin(), value.b.end());
+  const bool positive = std::ranges::all_of(of_unit, [](double x) { return x > 0; });
   double size = 0;
-  for (double& x : all) {
+  for (double& x : of_unit) {
     if (positive)
       x = std::log(x);
     size += std::abs(x);
   }
   Sorted out;
-  out.floor = positive ? kFloor : kFloor * size / static_cast<double>(all.size());
-  out.units.resize(all.size());
+  out.floor = positive ? kFloor : kFloor * size / static_cast<double>(of_unit.size());
+  out.units.resize(of_unit.size());
   std::iota(out.units.begin(), out.units.end(), 0u);
   std::stable_sort(
-      out.units.begin(), out.units.end(), [&](auto x, auto y) { return all[x] < all[y]; });
+      out.units.begin(), out.units.end(), [&](auto x, auto y) { return of_unit[x] < of_unit[y]; });
   for (const std::uint32_t unit : out.units)
-    out.values.push_back(all[unit]);
+    out.values.push_back(of_unit[unit]);
   return out;
 }
 
@@ -98,6 +98,91 @@ void random_subset(std::vector<std::uint32_t>& subset,
   }
 }
 
+/// Deals units to two groups, and counts for each value the deals in which the largest statistic
+/// of all values not yet decided is as large as its own.
+class Deals {
+ public:
+  Deals(std::span<const TwoGroups> values, std::size_t na, std::size_t nb)
+      : na_(na), nb_(nb), in_b_(na + nb, 0), as_large_(values.size(), 0) {
+    for (const TwoGroups& value : values)
+      data_.push_back(sorted(value));
+    std::fill(in_b_.begin() + static_cast<std::ptrdiff_t>(na), in_b_.end(), char{1});
+    for (const Sorted& value : data_)
+      observed_.push_back(statistic(value, in_b_, groups_));
+    by_size_.resize(values.size());
+    std::iota(by_size_.begin(), by_size_.end(), std::size_t{0});
+    std::stable_sort(by_size_.begin(), by_size_.end(), [&](std::size_t x, std::size_t y) {
+      return observed_[x] > observed_[y];
+    });
+  }
+
+  void deal_in_every_way() {
+    std::vector<std::uint32_t> subset = first_subset();
+    do
+      deal(subset);
+    while (next_subset(subset, static_cast<std::uint32_t>(in_b_.size())));
+  }
+
+  /// What was seen is one of the deals (Phipson and Smyth, "Permutation p-values should never be
+  /// zero", 2010).
+  void deal_at_random(double count) {
+    std::vector<std::uint32_t> subset = first_subset(), order(in_b_.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::mt19937_64 random(20260102);
+    dealt_ = 1;
+    std::fill(as_large_.begin(), as_large_.end(), std::size_t{1});
+    while (static_cast<double>(dealt_) < count) {
+      random_subset(subset, order, random);
+      deal(subset);
+    }
+  }
+
+  /// The adjusted p of each value: never below that of a larger one.
+  [[nodiscard]] std::vector<double> p() const {
+    std::vector<double> p(data_.size());
+    double before = 0;
+    for (std::size_t rank = 0; rank < data_.size(); ++rank) {
+      const double share = static_cast<double>(as_large_[rank]) / static_cast<double>(dealt_);
+      before = std::max(before, share);
+      p[by_size_[rank]] = before;
+    }
+    return p;
+  }
+
+ private:
+  /// Of the units, as many as the smaller group has: that one is dealt.
+  [[nodiscard]] std::vector<std::uint32_t> first_subset() const {
+    std::vector<std::uint32_t> subset(std::min(na_, nb_));
+    std::iota(subset.begin(), subset.end(), 0u);
+    return subset;
+  }
+
+  void deal(const std::vector<std::uint32_t>& subset) {
+    ++dealt_;
+    std::fill(in_b_.begin(), in_b_.end(), static_cast<char>(nb_ > na_));
+    for (const std::uint32_t unit : subset)
+      in_b_[unit] = nb_ <= na_;
+    double largest = -std::numeric_limits<double>::infinity();
+    // Successive maxima, from the smallest value up.
+    for (std::size_t rank = data_.size(); rank-- > 0;) {
+      const std::size_t j = by_size_[rank];
+      largest = std::max(largest, statistic(data_[j], in_b_, groups_));
+      // Sums in another order of addition differ in their last bits.
+      if (largest >= observed_[j] - 1e-9 * std::abs(observed_[j]))
+        ++as_large_[rank];
+    }
+  }
+
+  std::size_t na_, nb_;
+  std::vector<Sorted> data_;
+  std::vector<char> in_b_;  ///< by unit
+  Groups groups_;
+  std::vector<double> observed_;
+  std::vector<std::size_t> by_size_;   ///< values, the largest statistic first
+  std::vector<std::size_t> as_large_;  ///< deals, by place in by_size_
+  std::size_t dealt_ = 0;
+};
+
 }  // namespace
 
 double deals(std::size_t na, std::size_t nb) {
@@ -116,74 +201,18 @@ double smallest_p(std::size_t na, std::size_t nb) {
 }
 
 std::vector<double> permutation_test(std::span<const TwoGroups> values, std::size_t most) {
-  const std::size_t m = values.size();
-  std::vector<double> p(m, 1.0);
-  if (m == 0)
-    return p;
-  const std::size_t na = values[0].a.size(), nb = values[0].b.size(), n = na + nb;
-  std::vector<Sorted> data;
-  data.reserve(m);
-  for (const TwoGroups& value : values)
-    data.push_back(sorted(value));
-
-  Groups groups;
-  std::vector<char> in_b(n, 0);
-  std::fill(in_b.begin() + static_cast<std::ptrdiff_t>(na), in_b.end(), char{1});
-  std::vector<double> observed(m);
-  for (std::size_t j = 0; j < m; ++j)
-    observed[j] = statistic(data[j], in_b, groups);
-  std::vector<std::size_t> by_size(m);
-  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
-  std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t x, std::size_t y) {
-    return observed[x] > observed[y];
-  });
-
-  // The smaller group is dealt.
-  const std::size_t k = std::min(na, nb);
-  const double all_deals = deals(na, nb);
-  const double affordable = kMostSteps / (static_cast<double>(m) * static_cast<double>(n));
+  if (values.empty())
+    return {};
+  const std::size_t na = values[0].a.size(), nb = values[0].b.size();
+  Deals dealt(values, na, nb);
+  const double steps_of_a_deal = static_cast<double>(values.size()) * static_cast<double>(na + nb);
+  const double affordable = kMostSteps / steps_of_a_deal;
   const double limit = std::clamp(affordable, 500.0, static_cast<double>(most));
-  const bool exact = all_deals <= limit;
-  std::vector<std::uint32_t> subset(k), order(n);
-  std::iota(subset.begin(), subset.end(), 0u);
-  std::iota(order.begin(), order.end(), 0u);
-  std::mt19937_64 random(20260102);
-  std::vector<std::size_t> as_large(m, 0);
-  std::size_t dealt = 0;
-  const auto deal = [&] {
-    ++dealt;
-    std::fill(in_b.begin(), in_b.end(), static_cast<char>(nb > na));
-    for (const std::uint32_t unit : subset)
-      in_b[unit] = nb <= na;
-    double largest = -std::numeric_limits<double>::infinity();
-    for (std::size_t rank = m; rank-- > 0;) {  // successive maxima, from the smallest value up
-      const std::size_t j = by_size[rank];
-      largest = std::max(largest, statistic(data[j], in_b, groups));
-      // Sums in another order of addition differ in their last bits.
-      if (largest >= observed[j] - 1e-9 * std::abs(observed[j]))
-        ++as_large[rank];
-    }
-  };
-  if (exact) {
-    do
-      deal();
-    while (next_subset(subset, static_cast<std::uint32_t>(n)));
-  } else {
-    // What was seen is one of the deals (Phipson and Smyth, "Permutation p-values should never be
-    // zero", 2010).
-    dealt = 1;
-    std::fill(as_large.begin(), as_large.end(), std::size_t{1});
-    while (static_cast<double>(dealt) < limit) {
-      random_subset(subset, order, random);
-      deal();
-    }
-  }
-  double before = 0;
-  for (std::size_t rank = 0; rank < m; ++rank) {
-    before = std::max(before, static_cast<double>(as_large[rank]) / static_cast<double>(dealt));
-    p[by_size[rank]] = before;
-  }
-  return p;
+  if (deals(na, nb) <= limit)
+    dealt.deal_in_every_way();
+  else
+    dealt.deal_at_random(limit);
+  return dealt.p();
 }
 
 std::optional<RatioInterval> ratio_interval(const TwoGroups& value, double wanted) {
@@ -215,11 +244,11 @@ std::optional<RatioInterval> ratio_interval(const TwoGroups& value, double wante
       for (std::size_t u = i; u <= pairs; ++u)
         count[u] += count[u - i];  // divided by (1 - q^i)
     }
-    const double all = deals(na, nb);
-    while (cut < pairs / 2 && outside + count[cut] / all <= (1 - wanted) / 2)
-      outside += count[cut++] / all;
+    const double orders = deals(na, nb);
+    while (cut < pairs / 2 && outside + count[cut] / orders <= (1 - wanted) / 2)
+      outside += count[cut++] / orders;
     if (cut == 0) {
-      outside = count[0] / all;
+      outside = count[0] / orders;
       cut = 1;
     }
   } else {

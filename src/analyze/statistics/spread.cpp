@@ -41,31 +41,39 @@ Moments<T> moments_of(std::span<const std::span<const T>> pieces) {
   return m;
 }
 
+/// The values at ascending `ranks` of a sample of few values.
+template <class T, std::size_t K>
+std::array<T, K> select_of_few(std::span<const std::span<const T>> pieces,
+                               const std::array<std::size_t, K>& ranks,
+                               std::vector<T>& scratch) {
+  std::array<T, K> found{};
+  scratch.clear();
+  for (const auto piece : pieces)
+    scratch.insert(scratch.end(), piece.begin(), piece.end());
+  std::size_t first_unsorted = 0;
+  for (std::size_t k = 0; k < K; ++k) {
+    if (k > 0 && ranks[k] == ranks[k - 1]) {
+      found[k] = found[k - 1];
+      continue;
+    }
+    std::nth_element(scratch.begin() + static_cast<std::ptrdiff_t>(first_unsorted),
+                     scratch.begin() + static_cast<std::ptrdiff_t>(ranks[k]),
+                     scratch.end());
+    found[k] = scratch[ranks[k]];
+    first_unsorted = ranks[k] + 1;
+  }
+  return found;
+}
+
 /// The values at ascending `ranks` of the sorted sample.
 template <class T, std::size_t K>
 std::array<T, K> select(std::span<const std::span<const T>> pieces,
                         const Moments<T>& m,
                         const std::array<std::size_t, K>& ranks,
                         std::vector<T>& scratch) {
+  if (m.n <= kFew)
+    return select_of_few(pieces, ranks, scratch);
   std::array<T, K> found{};
-  if (m.n <= kFew) {
-    scratch.clear();
-    for (const auto piece : pieces)
-      scratch.insert(scratch.end(), piece.begin(), piece.end());
-    std::size_t from = 0;
-    for (std::size_t k = 0; k < K; ++k) {
-      if (k > 0 && ranks[k] == ranks[k - 1]) {
-        found[k] = found[k - 1];
-        continue;
-      }
-      std::nth_element(scratch.begin() + static_cast<std::ptrdiff_t>(from),
-                       scratch.begin() + static_cast<std::ptrdiff_t>(ranks[k]),
-                       scratch.end());
-      found[k] = scratch[ranks[k]];
-      from = ranks[k] + 1;
-    }
-    return found;
-  }
   const auto base = static_cast<std::uint64_t>(m.min);
   const std::uint64_t range = static_cast<std::uint64_t>(m.max) - base;
   const int shift = std::max(0, static_cast<int>(std::bit_width(range)) - 16);
@@ -78,12 +86,12 @@ std::array<T, K> select(std::span<const std::span<const T>> pieces,
       ++bins[bin_of(value)];
   }
   std::array<std::size_t, K> bin{}, before{};
-  std::size_t at = 0, seen = 0;
+  std::size_t current_bin = 0, count_before = 0;
   for (std::size_t k = 0; k < K; ++k) {
-    while (seen + bins[at] <= ranks[k])
-      seen += bins[at++];
-    bin[k] = at;
-    before[k] = seen;
+    while (count_before + bins[current_bin] <= ranks[k])
+      count_before += bins[current_bin++];
+    bin[k] = current_bin;
+    before[k] = count_before;
   }
   for (std::size_t k = 0; k < K; ++k) {
     if (shift == 0) {
@@ -163,10 +171,11 @@ template model::Spread spread_of<std::int64_t>(std::span<const std::span<const s
 
 namespace {
 
-double quantile(const model::Distribution& all, std::size_t numerator, std::size_t denominator) {
-  const Position at = position_of(all.moments.n, numerator, denominator);
-  const double low = all.value_at(at.low), high = at.part > 0 ? all.value_at(at.high) : low;
-  return low + at.part * (high - low);
+double quantile(const model::Distribution& values, std::size_t numerator, std::size_t denominator) {
+  const Position position = position_of(values.moments.n, numerator, denominator);
+  const double low = values.value_at(position.low);
+  const double high = position.part > 0 ? values.value_at(position.high) : low;
+  return low + position.part * (high - low);
 }
 
 }  // namespace
@@ -199,8 +208,8 @@ double median_of(std::vector<double>& values) {
   if (values.empty())
     return 0;
   std::sort(values.begin(), values.end());
-  const Position at = position_of(values.size(), 1, 2);
-  return values[at.low] + at.part * (values[at.high] - values[at.low]);
+  const Position middle = position_of(values.size(), 1, 2);
+  return values[middle.low] + middle.part * (values[middle.high] - values[middle.low]);
 }
 
 }  // namespace rangescope::analyze

@@ -24,8 +24,8 @@ template <class T>
 
 template <class T>
 [[nodiscard]] model::Spread spread_of(std::span<const T> values, std::vector<T>& scratch) {
-  const std::span<const T> one[] = {values};
-  return spread_of<T>(std::span<const std::span<const T>>(one), scratch);
+  const std::span<const T> pieces[] = {values};
+  return spread_of<T>(std::span<const std::span<const T>>(pieces), scratch);
 }
 
 /// Of a sketch: median and 95th percentile are within model::kRelativeError of the exact ones, the
@@ -51,9 +51,9 @@ template <class T>
 [[nodiscard]] T upper_median(std::vector<T> values) {
   if (values.empty())
     return 0;
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 /// Median of a few values; the vector is reordered. 0 when there are none.
