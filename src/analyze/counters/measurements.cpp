@@ -77,7 +77,7 @@ struct Summed {
 };
 
 /// Rows of kernels with their counters that one region lists. A report of thousands of results with
-/// hundreds of metrics each would else be gigabytes of numbers that nobody reads; its sums are of
+/// hundreds of metrics each would else be gigabytes of numbers that no one reads; its sums are of
 /// all of them in any case.
 constexpr std::size_t kMostKernels = 1000;
 
@@ -140,92 +140,26 @@ class Joiner {
   }
 
   void take(const Measurement& result) {
-    const bool kernel = result.scope == MeasuredScope::kKernel;
-    if (kernel && result.kernel_name < chosen_.size() && !chosen_[result.kernel_name])
+    const bool is_kernel = result.scope == MeasuredScope::kKernel;
+    if (is_kernel && result.kernel_name < chosen_.size() && !chosen_[result.kernel_name])
       return;
-    std::set<std::uint32_t> inner, all, with_child;
-    std::map<std::uint32_t, std::uint64_t> occurrence;
-    std::set<std::uint32_t> inherited, unknown;
     const auto chains = chains_of(session_, result, nested_);
-    bool joined = !chains.empty();
-    for (const Chain& chain : chains) {
-      std::uint32_t node = kNone;
-      std::uint64_t instance = mix(result.process + 1, result.thread);
-      bool known = true;
-      for (const OpenRange& range : chain) {
-        const auto found = nodes_.find(PathKey{node, range.domain, range.name, range.kind});
-        if (found == nodes_.end()) {
-          joined = false;
-          node = kNone;
-          break;
-        }
-        if (node != kNone)
-          with_child.insert(node);
-        node = found->second;
-        known &= range.instance != 0;
-        instance = mix(instance, range.instance);
-        all.insert(node);
-        occurrence[node] = instance;
-        if (!known)
-          unknown.insert(node);
-        if (range.inherited)
-          inherited.insert(node);
-      }
-      if (node != kNone)
-        inner.insert(node);
-    }
-    if (!joined) {
+    const NodesAround around = nodes_around(result, chains);
+    if (!around.joined) {
       note_unjoined(result, chains.empty());
       if (chains.empty())
         take_outside(result);
     }
-    if (kernel)
+    if (is_kernel)
       count(total_, result, false, false);
     const auto index = static_cast<std::uint32_t>(&result - session_.measurements.data());
     for (const std::uint32_t process : {kNone, result.process}) {
-      for (const std::uint32_t node : all)
+      for (const std::uint32_t node : around.nodes)
         collected_[{node, process}].results.push_back(index);
-      if (!kernel) {
-        for (const std::uint32_t node : inner) {
-          Collected& at = collected_[{node, process}];
-          ++at.range_results;
-          for (const model::MetricValue& value : result.values) {
-            if (value.metric < session_.metrics.size())
-              at.range_values[value.metric].push_back(value.value);
-          }
-          if (!result.note.empty())
-            at.notes.insert(result.note);
-        }
-        for (const std::uint32_t node : all) {
-          Collected& at = collected_[{node, process}];
-          at.occurrences.emplace(occurrence[node],
-                                 static_cast<std::uint32_t>(at.occurrences.size()));
-          at.occurrence_unknown |= unknown.contains(node);
-          if (result.scope == MeasuredScope::kGraph)
-            ++at.graphs;
-        }
-        continue;
-      }
-      for (const std::uint32_t node : all) {
-        Collected& at = collected_[{node, process}];
-        const bool told = !unknown.contains(node);
-        at.occurrence_unknown |= !told;
-        const std::uint32_t number = at.occurrences
-                                         .emplace(told ? occurrence[node] : 0,
-                                                  static_cast<std::uint32_t>(at.occurrences.size()))
-                                         .first->second;
-        for (const model::MetricValue& value : result.values) {
-          if (value.metric <
-              session_.metrics.size())  // a summary's line is the mean of its launches
-            add_sum(at, value.metric, value.value * result.launches, number);
-        }
-        count(at, result, !with_child.contains(node), inherited.contains(node));
-        if (!result.note.empty())
-          at.notes.insert(result.note);
-      }
-      for (const std::uint32_t node : inner) {
-        collected_[{node, process}].kernels[{result.kernel_name, result.ordinal}].push_back(index);
-      }
+      if (is_kernel)
+        take_kernel(result, around, process);
+      else
+        take_range(result, around, process);
     }
   }
 
@@ -242,7 +176,7 @@ class Joiner {
           if (keys[r].thread == kNone || keys[r].thread == session_.measurements[index].thread)
             region.results.push_back(index);
       if (keys[r].thread != kNone)
-        continue;  // sums are not told apart by thread
+        continue;  // sums are over all threads
       if (!timeline)
         forget_wall(region);
       if (found == collected_.end())
@@ -282,6 +216,95 @@ class Joiner {
   }
 
  private:
+  /// The nodes that a result was measured in.
+  struct NodesAround {
+    std::set<std::uint32_t> nodes, innermost, with_child;
+    std::set<std::uint32_t> inherited;
+    std::map<std::uint32_t, std::uint64_t> occurrence;  ///< by node
+    std::set<std::uint32_t> unknown;                    ///< nodes whose occurrence is not known
+    bool joined = false;                                ///< there are nodes for all of its ranges
+  };
+
+  [[nodiscard]] NodesAround nodes_around(const Measurement& result,
+                                         const std::vector<Chain>& chains) const {
+    NodesAround around;
+    around.joined = !chains.empty();
+    for (const Chain& chain : chains) {
+      std::uint32_t node = kNone;
+      std::uint64_t instance = mix(result.process + 1, result.thread);
+      bool has_instances = true;
+      for (const OpenRange& range : chain) {
+        const auto found = nodes_.find(PathKey{node, range.domain, range.name, range.kind});
+        if (found == nodes_.end()) {
+          around.joined = false;
+          node = kNone;
+          break;
+        }
+        if (node != kNone)
+          around.with_child.insert(node);
+        node = found->second;
+        has_instances &= range.instance != 0;
+        instance = mix(instance, range.instance);
+        around.nodes.insert(node);
+        around.occurrence[node] = instance;
+        if (!has_instances)
+          around.unknown.insert(node);
+        if (range.inherited)
+          around.inherited.insert(node);
+      }
+      if (node != kNone)
+        around.innermost.insert(node);
+    }
+    return around;
+  }
+
+  /// A result of a range or a graph.
+  void take_range(const Measurement& result, const NodesAround& around, std::uint32_t process) {
+    for (const std::uint32_t node : around.innermost) {
+      Collected& collected = collected_[{node, process}];
+      ++collected.range_results;
+      for (const model::MetricValue& value : result.values) {
+        if (value.metric < session_.metrics.size())
+          collected.range_values[value.metric].push_back(value.value);
+      }
+      if (!result.note.empty())
+        collected.notes.insert(result.note);
+    }
+    for (const std::uint32_t node : around.nodes) {
+      Collected& collected = collected_[{node, process}];
+      occurrence_number(collected, around.occurrence.at(node));
+      collected.occurrence_unknown |= around.unknown.contains(node);
+      if (result.scope == MeasuredScope::kGraph)
+        ++collected.graphs;
+    }
+  }
+
+  void take_kernel(const Measurement& result, const NodesAround& around, std::uint32_t process) {
+    for (const std::uint32_t node : around.nodes) {
+      Collected& collected = collected_[{node, process}];
+      const bool is_unknown = around.unknown.contains(node);
+      collected.occurrence_unknown |= is_unknown;
+      const std::uint32_t number =
+          occurrence_number(collected, is_unknown ? 0 : around.occurrence.at(node));
+      for (const model::MetricValue& value : result.values) {
+        // A summary's line is the mean of its launches.
+        if (value.metric < session_.metrics.size())
+          add_sum(collected, value.metric, value.value * result.launches, number);
+      }
+      count(collected, result, !around.with_child.contains(node), around.inherited.contains(node));
+      if (!result.note.empty())
+        collected.notes.insert(result.note);
+    }
+    const auto index = static_cast<std::uint32_t>(&result - session_.measurements.data());
+    for (const std::uint32_t node : around.innermost)
+      collected_[{node, process}].kernels[{result.kernel_name, result.ordinal}].push_back(index);
+  }
+
+  static std::uint32_t occurrence_number(Collected& collected, std::uint64_t occurrence) {
+    const auto next_number = static_cast<std::uint32_t>(collected.occurrences.size());
+    return collected.occurrences.emplace(occurrence, next_number).first->second;
+  }
+
   static constexpr std::size_t kShown = 5;
 
   void take_outside(const Measurement& result) {
@@ -389,9 +412,9 @@ class Joiner {
       std::nth_element(
           times.begin(), times.begin() + (kMostKernels - 1), times.end(), std::greater<>());
     }
-    const double least = times.empty() ? 0 : times[kMostKernels - 1];
+    const double shortest_listed = times.empty() ? 0 : times[kMostKernels - 1];
     for (const auto& [key, results] : at.kernels) {
-      if (!times.empty() && (out.size() == kMostKernels || time_of(results) < least))
+      if (!times.empty() && (out.size() == kMostKernels || time_of(results) < shortest_listed))
         continue;
       out.push_back(kernel_metrics(key.first, key.second, results));
     }
@@ -442,6 +465,65 @@ class Joiner {
       region.threads = -1;
   }
 
+  /// Functions with one demangled name.
+  struct NamedKernel {
+    std::uint32_t number = kNone;  ///< of the first one
+    std::map<std::uint32_t, std::int64_t> shapes;
+    std::vector<std::int64_t> times;
+    std::int64_t timed_launches = 0;  ///< that the times are of
+    double total_ns = 0;
+  };
+
+  [[nodiscard]] std::map<model::StringId, NamedKernel> kernels_by_name(
+      const Collected& collected) const {
+    std::map<model::StringId, NamedKernel> by_name;
+    for (const auto& [number, shapes] : collected.shapes) {
+      const bool named = number < session_.kernel_names.size();
+      NamedKernel& kernel = by_name[named ? shown_name(session_.kernel_names[number]) : 0];
+      if (kernel.number == kNone)
+        kernel.number = number;
+      for (const auto& [shape, calls] : shapes)
+        kernel.shapes[shape] += calls;
+      const auto times = collected.durations.find(number);
+      if (times == collected.durations.end())
+        continue;
+      for (const auto& [ns, launches] : times->second) {
+        kernel.times.push_back(ns);
+        kernel.timed_launches += launches;
+        kernel.total_ns += static_cast<double>(ns) * static_cast<double>(launches);
+      }
+    }
+    return by_name;
+  }
+
+  [[nodiscard]] model::KernelRow kernel_row(model::StringId name, const NamedKernel& kernel) const {
+    model::KernelRow row;
+    row.name = std::string(session_.strings.view(name));
+    if (kernel.number < session_.kernel_names.size())
+      row.short_name =
+          std::string(session_.strings.view(session_.kernel_names[kernel.number].short_name));
+    row.shapes = static_cast<std::int64_t>(kernel.shapes.size());
+    std::int64_t main_calls = 0;
+    for (const auto& [shape, calls] : kernel.shapes) {
+      row.calls += calls;
+      if (calls <= main_calls || shape >= session_.kernel_shapes.size())
+        continue;
+      main_calls = calls;
+      row.shape = session_.kernel_shapes[shape];
+    }
+    // The time of a kernel is known when every result of it has one: a part of it is no total.
+    const bool is_timed = kernel.timed_launches == row.calls;
+    row.total_ns = is_timed ? kernel.total_ns : model::kNan;
+    row.duration_ns = model::kNoSpread;
+    std::vector<std::int64_t> scratch;
+    if (is_timed && kernel.times.size() == static_cast<std::size_t>(row.calls))
+      row.duration_ns =
+          spread_of<std::int64_t>(std::span<const std::int64_t>(kernel.times), scratch);
+    else if (row.calls > 0)  // of summaries the mean alone is known
+      row.duration_ns.mean = row.total_ns / static_cast<double>(row.calls);
+    return row;
+  }
+
   model::GpuWork work_of(const Collected& at, std::size_t top) const {
     model::GpuWork work = unknown_work();
     work.kernels = at.count;
@@ -449,56 +531,12 @@ class Joiner {
     work.inherited_kernels = at.inherited;
     if (at.graphs > 0)
       work.graph_launches = at.graphs;
-    struct Row {
-      std::uint32_t kernel = kNone;
-      std::map<std::uint32_t, std::int64_t> shapes;
-      std::vector<std::int64_t> times;
-      std::int64_t timed = 0;  // launches that they are of
-      double total_ns = 0;
-    };
-    std::map<model::StringId, Row> by_name;  // several functions may have one demangled name
-    for (const auto& [kernel, shapes] : at.shapes) {
-      const bool named = kernel < session_.kernel_names.size();
-      Row& row = by_name[named ? shown_name(session_.kernel_names[kernel]) : 0];
-      if (row.kernel == kNone)
-        row.kernel = kernel;
-      for (const auto& [shape, calls] : shapes)
-        row.shapes[shape] += calls;
-      const auto times = at.durations.find(kernel);
-      if (times == at.durations.end())
-        continue;
-      for (const auto& [ns, launches] : times->second) {
-        row.times.push_back(ns);
-        row.timed += launches;
-        row.total_ns += static_cast<double>(ns) * static_cast<double>(launches);
-      }
-    }
+    const std::map<model::StringId, NamedKernel> by_name = kernels_by_name(at);
     work.distinct_kernels = static_cast<std::int64_t>(by_name.size());
     double total = 0;
-    std::vector<std::int64_t> scratch;
-    for (const auto& [name_id, of_name] : by_name) {
-      model::KernelRow row;
-      row.name = std::string(session_.strings.view(name_id));
-      if (of_name.kernel < session_.kernel_names.size())
-        row.short_name =
-            std::string(session_.strings.view(session_.kernel_names[of_name.kernel].short_name));
-      row.shapes = static_cast<std::int64_t>(of_name.shapes.size());
-      std::int64_t most = 0;
-      for (const auto& [shape, calls] : of_name.shapes) {
-        row.calls += calls;
-        if (calls > most && shape < session_.kernel_shapes.size())
-          most = calls, row.shape = session_.kernel_shapes[shape];
-      }
-      // The time of a kernel is known when every result of it has one: a part of it is no total.
-      row.total_ns = of_name.timed == row.calls ? of_name.total_ns : model::kNan;
-      row.duration_ns = model::kNoSpread;
-      if (of_name.timed == row.calls && of_name.times.size() == static_cast<std::size_t>(row.calls))
-        row.duration_ns =
-            spread_of<std::int64_t>(std::span<const std::int64_t>(of_name.times), scratch);
-      else if (row.calls > 0)  // of summaries the mean alone is known
-        row.duration_ns.mean = row.total_ns / static_cast<double>(row.calls);
-      total += of_name.total_ns;
-      work.top_kernels.push_back(std::move(row));
+    for (const auto& [name, kernel] : by_name) {
+      total += kernel.total_ns;
+      work.top_kernels.push_back(kernel_row(name, kernel));
     }
     if (!at.durations.empty() && total > 0) {  // of the results that have a time
       work.kernel_ns = total;
@@ -614,10 +652,11 @@ void add_kernel_counters(const Session& session,
       if (value.metric >= session.metrics.size() ||
           !is_kept(session, session.metrics[value.metric]))
         continue;
-      const double own = (is_amount(session.metrics[value.metric]) ? 1 : weight) * result.launches;
+      const double of_launch = is_amount(session.metrics[value.metric]) ? 1 : weight;
+      const double value_weight = of_launch * result.launches;
       Sum& sum = sums[value.metric];
-      sum.weighted += value.value * own;
-      sum.weight += own;
+      sum.weighted += value.value * value_weight;
+      sum.weight += value_weight;
       sum.min = sum.results == 0 ? value.value : std::min(sum.min, value.value);
       sum.max = sum.results == 0 ? value.value : std::max(sum.max, value.value);
       ++sum.results;

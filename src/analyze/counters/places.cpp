@@ -29,13 +29,14 @@ model::Places find_places(const model::Session& session, const Options& options)
   const Sets sets = build_sets(tree, contexts, keys);
   for (std::size_t i = 0; i < session.kernels.size(); ++i) {
     const model::Kernel& kernel = session.kernels[i];
-    const bool known = launched(session, kernel.launch, kernel.stream);
+    const bool is_chosen = kernel.name < chosen->size() && (*chosen)[kernel.name] != 0;
+    std::uint32_t& set = places.of_kernel.emplace_back(kNone);
+    if (!is_chosen)
+      continue;
     const std::uint32_t context =
         context_of(session, contexts, contexts.of_kernel, i, kernel.launch, kernel.stream);
-    const bool counts = kernel.name < chosen->size() && (*chosen)[kernel.name] != 0;
-    places.of_kernel.push_back(!counts ? kNone
-                               : known ? sets.of_context[context]
-                                       : Sets::kNoLaunch);
+    const bool has_launch = launched(session, kernel.launch, kernel.stream);
+    set = has_launch ? sets.of_context[context] : Sets::kNoLaunch;
   }
   for (std::uint32_t set = 0; set < sets.size(); ++set)
     for (const SetEntry& entry : sets.of(set))

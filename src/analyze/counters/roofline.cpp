@@ -56,6 +56,16 @@ double peak_of(const model::Peaks* peaks, const char* key) {
   return found == peaks->flop_per_s.end() ? 0 : found->second;
 }
 
+/// 0 where it is not known.
+double bandwidth_of(const Level& level, const model::Peaks* peaks) {
+  const std::string_view name = level.name;
+  if (peaks == nullptr)
+    return 0;
+  if (name == "dram")
+    return peaks->memory_bytes_per_s;
+  return name == "l2" ? peaks->l2_bytes_per_s : 0;
+}
+
 // A resource and the share of its peak that was used while the GPU was busy.
 struct Use {
   double share = 0;
@@ -145,19 +155,19 @@ std::optional<std::pair<double, std::string>> busy_share(const model::Region& re
     return std::nullopt;
   const model::GpuWork& gpu = *region.gpu;
   double busy = gpu.busy_ns, wall = region.wall.inclusive_ns;
-  std::string of;
+  std::string details;
   if (gpu.partial) {
     if (gpu.recorded_occurrences <= 0)
       return std::nullopt;
     busy = gpu.busy_ns_per_occurrence.median;
     wall = region.wall.per_occurrence_ns.median;
-    of = fmt::format(" (median instance, {} of {} with a timeline)",
-                     gpu.recorded_occurrences,
-                     region.occurrences);
+    details = fmt::format(" (median instance, {} of {} with a timeline)",
+                          gpu.recorded_occurrences,
+                          region.occurrences);
   }
   if (region.steady && region.steady->busy_share.value_or(0) * wall > 1.01 * busy) {
     busy = *region.steady->busy_share * wall;
-    of = " (including work of others)";
+    details = " (including work of others)";
   }
   if (!(wall > 0) || !(busy >= 0))
     return std::nullopt;
@@ -166,7 +176,7 @@ std::optional<std::pair<double, std::string>> busy_share(const model::Region& re
                                base::format_ns(busy),
                                base::format_ns(wall),
                                busy / wall,
-                               of));
+                               details));
 }
 
 }  // namespace
@@ -201,10 +211,7 @@ std::vector<model::RooflinePoint> roofline(const model::Region& region, const mo
       point.intensity = flop / bytes;
       point.flop_per_s = flop / (*busy_ns / 1e9);
       point.roof_flop_per_s = peak_of(peaks, precision.peak);
-      const double bandwidth = peaks == nullptr                         ? 0
-                               : std::string_view("dram") == level.name ? peaks->memory_bytes_per_s
-                               : std::string_view("l2") == level.name   ? peaks->l2_bytes_per_s
-                                                                        : 0;
+      const double bandwidth = bandwidth_of(level, peaks);
       point.peak_flop_per_s = point.roof_flop_per_s;
       point.peak_bytes_per_s = bandwidth;
       if (bandwidth > 0 && point.roof_flop_per_s > 0) {
@@ -218,13 +225,13 @@ std::vector<model::RooflinePoint> roofline(const model::Region& region, const mo
 
 model::Bound classify(const model::Region& region, const model::Peaks* peaks) {
   const auto busy_ns = busy_per_occurrence_ns(region);
-  std::string seen;
+  std::string busy_text;
   if (const auto share_and_text = busy_share(region)) {
     const double share = share_and_text->first;
-    seen = share_and_text->second;
-    if (region.gpu->kernels > 0 && share < kIdleShare) {
-      return {"idle", fmt::format("{}, below {:.2f}: the GPU waits for work", seen, kIdleShare)};
-    }
+    busy_text = share_and_text->second;
+    if (region.gpu->kernels > 0 && share < kIdleShare)
+      return {"idle",
+              fmt::format("{}, below {:.2f}: the GPU waits for work", busy_text, kIdleShare)};
   }
   const auto memory = memory_use(region, peaks, busy_ns);
   const auto compute = compute_use(region, peaks, busy_ns);
@@ -234,15 +241,16 @@ model::Bound classify(const model::Region& region, const model::Peaks* peaks) {
       missing += std::string(missing.empty() ? "" : ", ") + "SM throughput or executed FLOPs";
     if (peaks == nullptr)
       missing += "; no peaks are known for this device";
-    return {"unknown", "not measured: " + missing + (seen.empty() ? "" : "; " + seen)};
+    if (!busy_text.empty())
+      missing += "; " + busy_text;
+    return {"unknown", "not measured: " + missing};
   }
   const std::string numbers = fmt::format("memory {:.2f} ({}); compute {:.2f} ({})",
                                           memory->share,
                                           memory->numbers,
                                           compute->share,
                                           compute->numbers);
-  const double most = std::max(memory->share, compute->share);
-  if (most < kBoundShare) {
+  if (std::max(memory->share, compute->share) < kBoundShare) {
     return {"latency",
             fmt::format("{}; both below {:.2f} while the GPU was busy: dependencies, small grids "
                         "or low occupancy",
@@ -269,7 +277,7 @@ std::optional<model::Utilization> utilization(const model::Region& region,
   model::Utilization use;
   use.busy_ns = busy_ns.value_or(0);
   const Precision* dominant = nullptr;
-  double most = 0, seconds_at_peak = 0;
+  double dominant_flop = 0, seconds_at_peak = 0;
   bool measured = false;
   for (const Precision& precision : kPrecisions) {
     const auto flop = metric(region, precision.metric);
@@ -278,8 +286,10 @@ std::optional<model::Utilization> utilization(const model::Region& region,
       continue;
     measured = true;
     seconds_at_peak += *flop / peak;
-    if (*flop > most)
-      most = *flop, dominant = &precision;
+    if (*flop <= dominant_flop)
+      continue;
+    dominant_flop = *flop;
+    dominant = &precision;
   }
   if (measured && busy_ns && *busy_ns > 0) {
     use.executed = seconds_at_peak / (*busy_ns / 1e9);
@@ -447,7 +457,7 @@ std::optional<model::Peaks> counted_peaks(const model::Session& session) {
                      .source = "peak_sustained of the results, at their clocks"};
   for (const Roof& roof : kRoofs) {
     const std::uint32_t peak = index(roof.peak), clock = index(roof.clock);
-    double most = 0;
+    double per_second = 0;
     for (const model::Measurement& result : session.measurements) {
       double per_cycle = 0, hz = 0;
       for (const model::MetricValue& value : result.values) {
@@ -456,16 +466,16 @@ std::optional<model::Peaks> counted_peaks(const model::Session& session) {
         if (value.metric == clock)
           hz = value.value;
       }
-      most = std::max(most, per_cycle * hz * roof.times);
+      per_second = std::max(per_second, per_cycle * hz * roof.times);
     }
-    if (!(most > 0))
+    if (!(per_second > 0))
       continue;
     if (roof.key == "memory")
-      peaks.memory_bytes_per_s = most;
+      peaks.memory_bytes_per_s = per_second;
     else if (roof.key == "l2")
-      peaks.l2_bytes_per_s = most;
+      peaks.l2_bytes_per_s = per_second;
     else
-      peaks.flop_per_s[std::string(roof.key)] = most;
+      peaks.flop_per_s[std::string(roof.key)] = per_second;
   }
   if (peaks.memory_bytes_per_s <= 0 || peaks.flop_per_s.empty())
     return std::nullopt;

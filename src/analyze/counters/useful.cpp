@@ -7,6 +7,8 @@
 #include <initializer_list>
 #include <iterator>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "analyze/tree/recording.hpp"
 #include "base/text.hpp"
@@ -61,7 +63,7 @@ Result<std::string> transformer(std::string_view arguments, const std::string& w
                                                            {"context", "0"},
                                                            {"train", "0"}};
   // Commas within parentheses belong to a formula: min(a, b).
-  std::size_t from = 0;
+  std::size_t item_start = 0;
   int depth = 0;
   for (std::size_t i = 0; i <= arguments.size(); ++i) {
     if (i < arguments.size() && arguments[i] == '(')
@@ -70,8 +72,8 @@ Result<std::string> transformer(std::string_view arguments, const std::string& w
       --depth;
     if (i < arguments.size() && (arguments[i] != ',' || depth > 0))
       continue;
-    const std::string_view item = base::trim(arguments.substr(from, i - from));
-    from = i + 1;
+    const std::string_view item = base::trim(arguments.substr(item_start, i - item_start));
+    item_start = i + 1;
     const std::size_t equals = item.find('=');
     const std::string key(base::trim(item.substr(0, equals)));
     const auto found = given.find(key);
@@ -120,16 +122,22 @@ std::size_t unit_at(std::string_view text) {
   return text.size();
 }
 
+/// The unit that `formula` ends with, and the formula without it.
+std::pair<std::string, std::string> split_unit(const std::string& formula) {
+  const std::size_t unit = unit_at(formula);
+  return {singular(formula.substr(unit)),
+          std::string(base::trim(std::string_view(formula).substr(0, unit)))};
+}
+
 Result<UsefulFlop> parse_one(const std::string& written, const std::string& option, bool of_work) {
   const char* example = of_work ? kWorkExample : kExample;
+  const std::string of_what = of_work ? "work" : "FLOPs";
   const auto refuse = [&](std::string what, const std::string& where) {
     return base::fail(Code::kUsage, std::move(what), where, example);
   };
   const std::size_t equals = written.find('=');
   if (equals == std::string::npos || equals == 0)
-    return refuse(std::string(of_work ? "no range and work" : "no range and FLOPs") + " in '" +
-                      base::printable(written) + "'",
-                  option);
+    return refuse("no range and " + of_what + " in '" + base::printable(written) + "'", option);
   UsefulFlop rule;
   std::string_view ranges = std::string_view(written).substr(0, equals);
   rule.where_found = ranges.starts_with('?');
@@ -144,13 +152,10 @@ Result<UsefulFlop> parse_one(const std::string& written, const std::string& opti
   if (of_work && option == "--tokens") {
     rule.unit = "token";
   } else if (of_work) {
-    const std::size_t at = unit_at(formula);
-    rule.unit = singular(formula.substr(at));
-    formula = std::string(base::trim(std::string_view(formula).substr(0, at)));
+    std::tie(rule.unit, formula) = split_unit(formula);
+    const std::string missing = formula.empty() ? "count" : "unit";
     if (rule.unit.empty() || formula.empty())
-      return refuse("no " + std::string(formula.empty() ? "count" : "unit") + " in '" +
-                        base::printable(written) + "'",
-                    option);
+      return refuse("no " + missing + " in '" + base::printable(written) + "'", option);
   }
   constexpr std::string_view kTransformer = "transformer(";
   if (!of_work && formula.starts_with(kTransformer)) {
@@ -168,8 +173,7 @@ Result<UsefulFlop> parse_one(const std::string& written, const std::string& opti
     return refuse(parsed.error().what, option + " " + written + ", " + parsed.error().where);
   for (const std::string& name : parsed->names())
     if (name != kPayload && !name.starts_with("payload."))
-      return refuse("a formula of " + std::string(of_work ? "work" : "FLOPs") +
-                        " knows 'payload' only, not '" + name + "'",
+      return refuse("a formula of " + of_what + " knows 'payload' only, not '" + name + "'",
                     option + " " + written);
   rule.flop = std::move(*parsed);
   return rule;
@@ -179,17 +183,17 @@ Result<UsefulFlop> parse_one(const std::string& written, const std::string& opti
 std::optional<double> field_of(const model::Session& session,
                                std::uint32_t range,
                                std::string_view name) {
-  auto at = std::lower_bound(
+  auto field = std::lower_bound(
       session.payload_fields.begin(),
       session.payload_fields.end(),
       range,
-      [](const model::PayloadField& field, std::uint32_t of) { return field.range < of; });
-  for (; at != session.payload_fields.end() && at->range == range; ++at) {
-    if (session.strings.view(at->name) != name)
+      [](const model::PayloadField& candidate, std::uint32_t r) { return candidate.range < r; });
+  for (; field != session.payload_fields.end() && field->range == range; ++field) {
+    if (session.strings.view(field->name) != name)
       continue;
     model::Attributes number;
-    number.payload_type = at->type;
-    number.payload_u64 = at->bits;
+    number.payload_type = field->type;
+    number.payload_u64 = field->bits;
     return number.payload();
   }
   return std::nullopt;
@@ -259,7 +263,7 @@ void for_each_meant(const std::vector<UsefulFlop>& rules,
           std::any_of(rule.terms.begin(), rule.terms.end(), [&](const model::RangeTerm& term) {
             return term.chooses(state_of(tree, regions.session, node));
           });
-    const std::string what = rule.unit.empty() ? "useful FLOPs" : "work";
+    const std::string of_what = rule.unit.empty() ? "useful FLOPs" : "work";
     bool any = false;
     for (std::size_t r = 0; r < regions.keys.size(); ++r) {
       const std::uint32_t node = regions.keys[r].node, parent = tree.nodes[node].parent;
@@ -271,7 +275,7 @@ void for_each_meant(const std::vector<UsefulFlop>& rules,
       if (sum.without > 0 && !rule.where_found)
         region.notes.push_back(
             fmt::format("no {} by '{}': {} of {} without a payload, or without a value",
-                        what,
+                        of_what,
                         rule.written,
                         sum.without,
                         base::counted(sum.without + sum.occurrences, "instance")));
@@ -317,10 +321,12 @@ Result<std::vector<UsefulFlop>> parse_useful(const std::vector<std::string>& wri
 Result<std::vector<UsefulFlop>> parse_work(const std::vector<std::string>& work,
                                            const std::vector<std::string>& tokens) {
   auto rules = parse_all(work, "--work", true);
-  auto more = parse_all(tokens, "--tokens", true);
-  if (!rules || !more)
-    return rules ? std::move(more) : std::move(rules);
-  std::move(more->begin(), more->end(), std::back_inserter(*rules));
+  if (!rules)
+    return rules;
+  auto token_rules = parse_all(tokens, "--tokens", true);
+  if (!token_rules)
+    return token_rules;
+  std::move(token_rules->begin(), token_rules->end(), std::back_inserter(*rules));
   return rules;
 }
 
@@ -340,44 +346,45 @@ void add_useful(const std::vector<UsefulFlop>& rules,
 void add_given_work(const std::vector<UsefulFlop>& rules,
                     const Regions& regions,
                     model::Report& report) {
-  const auto put = [&](model::Region& region, const std::string& name, model::Metric metric) {
-    metric.unit = name;
-    region.metrics[name] = std::move(metric);
-    const auto same = [&](const model::MetricColumn& column) { return column.name == name; };
-    if (std::none_of(report.metric_columns.begin(), report.metric_columns.end(), same))
-      report.metric_columns.push_back({name, name});
-  };
+  const auto add_metric =
+      [&](model::Region& region, const std::string& name, model::Metric metric) {
+        metric.unit = name;
+        region.metrics[name] = std::move(metric);
+        const auto same = [&](const model::MetricColumn& column) { return column.name == name; };
+        if (std::none_of(report.metric_columns.begin(), report.metric_columns.end(), same))
+          report.metric_columns.push_back({name, name});
+      };
   for_each_meant(rules,
                  regions,
                  report,
                  [&](const UsefulFlop& rule, model::Region& region, const WorkSum& sum) {
-                   const double each = sum.flop / static_cast<double>(sum.occurrences),
-                                wall = wall_of_sum(region, sum);
+                   const double per_instance = sum.flop / static_cast<double>(sum.occurrences);
+                   const double wall = wall_of_sum(region, sum);
                    if (rule.unit == "token") {
                      if (!region.utilization)
                        region.utilization.emplace();
-                     region.utilization->useful_tokens = each;
+                     region.utilization->useful_tokens = per_instance;
                      region.utilization->useful_wall_ns = wall;
                    }
-                   if (each <= 0 || wall <= 0)
+                   if (per_instance <= 0 || wall <= 0)
                      return;
-                   put(region,
-                       plural(rule.unit) + "/s",
-                       {.value = each / wall * 1e9,
-                        .min = sum.slowest * 1e9,
-                        .max = sum.fastest * 1e9,
-                        .rounds = static_cast<std::int64_t>(sum.occurrences),
-                        .source = std::string(kWorkSource) + "'" + rule.written +
-                                  "' / wall time, of the slowest and fastest instance"});
+                   add_metric(region,
+                              plural(rule.unit) + "/s",
+                              {.value = per_instance / wall * 1e9,
+                               .min = sum.slowest * 1e9,
+                               .max = sum.fastest * 1e9,
+                               .rounds = static_cast<std::int64_t>(sum.occurrences),
+                               .source = std::string(kWorkSource) + "'" + rule.written +
+                                         "' / wall time, of the slowest and fastest instance"});
                    const auto energy = region.metrics.find("energy");
                    if (energy == region.metrics.end())
                      return;
                    model::Metric a_unit = energy->second;
                    for (double* value : {&a_unit.value, &a_unit.min, &a_unit.max})
-                     *value /= each;
+                     *value /= per_instance;
                    a_unit.source +=
                        " energy / " + std::string(kWorkSource) + "'" + rule.written + "'";
-                   put(region, "J/" + rule.unit, std::move(a_unit));
+                   add_metric(region, "J/" + rule.unit, std::move(a_unit));
                  });
 }
 

@@ -1,5 +1,5 @@
 // Useful FLOPs: what the work of an occurrence needs, as given by the user. With the peaks of the
-// device that gives the model FLOPs utilization (MFU), beside what the counters say was executed.
+// device that gives the model FLOPs utilization (MFU), next to the FLOPs that counters measured.
 //
 //   decode=2.1e9                                         FLOP of each occurrence
 //   step=6e9*payload                                     a formula over the occurrence's NVTX
