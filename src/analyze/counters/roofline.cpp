@@ -57,7 +57,7 @@ double peak_of(const model::Peaks* peaks, const char* key) {
 }
 
 /// 0 where it is not known.
-double bandwidth_of(const Level& level, const model::Peaks* peaks) {
+double peak_bandwidth(const Level& level, const model::Peaks* peaks) {
   const std::string_view name = level.name;
   if (peaks == nullptr)
     return 0;
@@ -211,7 +211,7 @@ std::vector<model::RooflinePoint> roofline(const model::Region& region, const mo
       point.intensity = flop / bytes;
       point.flop_per_s = flop / (*busy_ns / 1e9);
       point.roof_flop_per_s = peak_of(peaks, precision.peak);
-      const double bandwidth = bandwidth_of(level, peaks);
+      const double bandwidth = peak_bandwidth(level, peaks);
       point.peak_flop_per_s = point.roof_flop_per_s;
       point.peak_bytes_per_s = bandwidth;
       if (bandwidth > 0 && point.roof_flop_per_s > 0) {

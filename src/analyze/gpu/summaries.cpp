@@ -129,7 +129,7 @@ SummaryRows rows_by_range(const model::Summary& summary) {
 }
 
 /// How often a range was opened, by its kernels: the table repeats it for every kernel of a thread.
-std::int64_t occurrences_of(const KernelSummaries& kernels) {
+std::int64_t reported_occurrences(const KernelSummaries& kernels) {
   std::map<std::uint64_t, std::int64_t> by_thread;
   for (const model::KernelSummary* kernel : kernels) {
     std::int64_t& occurrences = by_thread[std::uint64_t{kernel->pid} << 32 | kernel->tid];
@@ -173,7 +173,7 @@ class SummaryRegions {
       const std::size_t max_rows = options_.top_kernels;
       add_kernels(session_, kernels->second, max_rows, *region.gpu, region.gpu->top_kernels);
       if (range == nullptr)
-        region.occurrences += occurrences_of(kernels->second);
+        region.occurrences += reported_occurrences(kernels->second);
     }
     regions_.push_back(std::move(region));
   }
