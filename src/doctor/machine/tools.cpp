@@ -2,6 +2,7 @@
 // whether they fit the driver.
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "doctor/causes.hpp"
 #include "doctor/machine/checks.hpp"
