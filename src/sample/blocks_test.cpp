@@ -12,10 +12,10 @@
 namespace rangescope::sample {
 namespace blocks_test {
 
-using testing::Block;
 using wire::samples::EventKind;
 using wire::samples::FileHeader;
 using wire::samples::Type;
+using written::Block;
 
 class BlockFiles : public ::testing::Test {
  protected:
@@ -28,9 +28,9 @@ class BlockFiles : public ::testing::Test {
 
 TEST_F(BlockFiles, TheHeadNamesFormatVersionAndProcess) {
   ASSERT_TRUE(created());
-  const std::string bytes = testing::bytes_of(path);
+  const std::string bytes = written::bytes_of(path);
   ASSERT_EQ(bytes.size(), sizeof(FileHeader));
-  const auto header = testing::value_at<FileHeader>(bytes, 0);
+  const auto header = written::value_at<FileHeader>(bytes, 0);
   EXPECT_EQ(std::string(header.magic, 8), std::string("RSSMP\r\n\0", 8));
   EXPECT_EQ(header.version, 7u);
   EXPECT_EQ(header.header_bytes, sizeof(FileHeader));
@@ -42,7 +42,7 @@ TEST_F(BlockFiles, BlocksAreReadInTheOrderOfWriting) {
   ASSERT_TRUE(file);
   file->put(Type::kDescription, "source test\n", 0);
   file->put(Type::kSamples, std::string(100'000, 'x'), 12);
-  const auto blocks = testing::blocks_of(path);
+  const auto blocks = written::blocks_of(path);
   ASSERT_EQ(blocks.size(), 2u);
   EXPECT_EQ(blocks[0].type, Type::kDescription);
   EXPECT_EQ(blocks[0].bytes, "source test\n");
@@ -55,7 +55,7 @@ TEST_F(BlockFiles, CountItsBytesWithoutTheHead) {
   ASSERT_TRUE(file);
   EXPECT_EQ(file->bytes(), 0u);
   file->put(Type::kEnd, "cpu_ns 1", 0);
-  EXPECT_EQ(file->bytes(), testing::bytes_of(path).size() - sizeof(FileHeader));
+  EXPECT_EQ(file->bytes(), written::bytes_of(path).size() - sizeof(FileHeader));
 }
 
 TEST_F(BlockFiles, AnEventHasItsKindCountAndText) {
@@ -64,14 +64,14 @@ TEST_F(BlockFiles, AnEventHasItsKindCountAndText) {
   file->event(EventKind::kOverflow, "the buffer was full", 3);
   file->event(EventKind::kAside, "", 1);
   using Events = std::vector<std::string>;
-  EXPECT_EQ(testing::events_of(path, EventKind::kOverflow), Events{"3 the buffer was full"});
-  EXPECT_EQ(testing::events_of(path, EventKind::kAside), Events{"1 "});
+  EXPECT_EQ(written::events_of(path, EventKind::kOverflow), Events{"3 the buffer was full"});
+  EXPECT_EQ(written::events_of(path, EventKind::kAside), Events{"1 "});
 }
 
 TEST_F(BlockFiles, ReplaceWhatAnEarlierRunLeft) {
   { created()->put(Type::kEnd, "of the first", 0); }
   { created()->put(Type::kEnd, "of the second", 0); }
-  const auto blocks = testing::blocks_of(path);
+  const auto blocks = written::blocks_of(path);
   ASSERT_EQ(blocks.size(), 1u);
   EXPECT_EQ(blocks[0].bytes, "of the second");
 }
@@ -103,7 +103,7 @@ TEST_F(BlockFiles, AMovedFileIsWrittenByItsNewOwnerOnly) {
     EXPECT_GT(moved.bytes(), 0u);
     moved.put(Type::kEnd, "after", 0);
   }
-  EXPECT_EQ(testing::blocks_of(path).size(), 2u);
+  EXPECT_EQ(written::blocks_of(path).size(), 2u);
 }
 
 }  // namespace blocks_test

@@ -12,7 +12,7 @@
 
 #include "wire/samples.hpp"
 
-namespace rangescope::sample::testing {
+namespace rangescope::sample::written {
 
 struct Block {
   wire::samples::Type type{};
@@ -75,4 +75,4 @@ inline std::vector<std::string> events_of(const std::filesystem::path& file,
   return events;
 }
 
-}  // namespace rangescope::sample::testing
+}  // namespace rangescope::sample::written

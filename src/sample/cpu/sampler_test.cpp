@@ -61,14 +61,14 @@ class Sampling : public ::testing::Test {
     sampler().switched({kPid, tid}, at_ms * kMs, false, false);
   }
 
-  [[nodiscard]] Unpacker unpacker(const testing::Block& block) const {
+  [[nodiscard]] Unpacker unpacker(const written::Block& block) const {
     return Unpacker(block.bytes);
   }
   /// Items of all blocks of a type, each as `line` reads it.
   template <class Line>
   Lines lines(wire::samples::Type type, const Line& line) const {
     Lines out;
-    for (const testing::Block& block : testing::blocks_of(path, type)) {
+    for (const written::Block& block : written::blocks_of(path, type)) {
       Unpacker in(block.bytes);
       std::int64_t time_ns = 0;
       for (std::uint32_t item = 0; item < block.items; ++item)
@@ -137,10 +137,10 @@ class Sampling : public ::testing::Test {
     });
   }
   [[nodiscard]] Lines events(wire::samples::EventKind kind) const {
-    return testing::events_of(path, kind);
+    return written::events_of(path, kind);
   }
   [[nodiscard]] std::string end() const {
-    const auto blocks = testing::blocks_of(path, wire::samples::Type::kEnd);
+    const auto blocks = written::blocks_of(path, wire::samples::Type::kEnd);
     return blocks.empty() ? "" : blocks[0].bytes;
   }
 
@@ -519,7 +519,7 @@ TEST_F(Sampling, StacksAreTreesOfFramesThatAreWrittenOnce) {
                    "thread 0 at 2: cut 1100 1020",
                    "thread 0 at 3: cut 1100 1010"}))
       << "a caller is at the byte before the place that is returned to";
-  const auto frames = testing::blocks_of(path, wire::cpu::kFrames);
+  const auto frames = written::blocks_of(path, wire::cpu::kFrames);
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_EQ(frames[0].items, 4u) << "the cut, two functions and their caller";
 }
@@ -606,7 +606,7 @@ TEST_F(Sampling, AFileAtItsLimitTakesNothingMoreAndSaysSo) {
   finish();
   EXPECT_EQ(samples(), Lines{"thread 0 at 1:"});
   EXPECT_TRUE(waits().empty());
-  EXPECT_TRUE(testing::blocks_of(path, wire::cpu::kCounts).empty());
+  EXPECT_TRUE(written::blocks_of(path, wire::cpu::kCounts).empty());
   EXPECT_EQ(events(wire::cpu::kBounded), Lines{"1 the file of CPU samples reached its size limit"});
 }
 

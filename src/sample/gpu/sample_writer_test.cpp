@@ -14,9 +14,9 @@
 namespace rangescope::sample {
 namespace sample_writer_test {
 
-using testing::Block;
 using wire::samples::EventKind;
 using wire::samples::Type;
+using written::Block;
 
 struct Row {
   std::int64_t start_ns, end_ns;
@@ -30,7 +30,7 @@ Value transposed_value(std::string_view column, std::size_t items, std::size_t i
   char bytes[sizeof(Value)];
   for (std::size_t byte = 0; byte < sizeof(Value); ++byte)
     bytes[byte] = column[byte * items + item];
-  return testing::value_at<Value>({bytes, sizeof bytes}, 0);
+  return written::value_at<Value>({bytes, sizeof bytes}, 0);
 }
 
 std::vector<Row> rows_of(const Block& block, std::size_t metrics) {
@@ -67,7 +67,7 @@ class SampleStreams : public ::testing::Test {
   }
   std::vector<Row> rows() const {
     std::vector<Row> all;
-    for (const Block& block : testing::blocks_of(path, Type::kSamples))
+    for (const Block& block : written::blocks_of(path, Type::kSamples))
       for (const Row& row : rows_of(block, 2))
         all.push_back(row);
     return all;
@@ -89,7 +89,7 @@ class SampleStreams : public ::testing::Test {
 
 TEST_F(SampleStreams, BeginWithWhatTheyHold) {
   writer();
-  const auto blocks = testing::blocks_of(path);
+  const auto blocks = written::blocks_of(path);
   ASSERT_EQ(blocks.size(), 1u);
   EXPECT_EQ(blocks[0].type, Type::kDescription);
   EXPECT_EQ(blocks[0].bytes,
@@ -113,7 +113,7 @@ TEST_F(SampleStreams, EachBlockIsReadByItself) {
   stream.flush(false);
   add(stream, 6000, 7000, 2, 2);
   stream.flush(false);
-  EXPECT_EQ(testing::blocks_of(path, Type::kSamples).size(), 2u);
+  EXPECT_EQ(written::blocks_of(path, Type::kSamples).size(), 2u);
   EXPECT_EQ(rows(), (std::vector<Row>{{5000, 6000, {1, 1}}, {6000, 7000, {2, 2}}}));
 }
 
@@ -132,7 +132,7 @@ TEST_F(SampleStreams, WithinTheBoundNothingIsMerged) {
     add(stream, i * 1000, (i + 1) * 1000, i, 0);
   stream.flush(true);
   EXPECT_EQ(rows().size(), 5000u);
-  EXPECT_TRUE(testing::events_of(path, EventKind::kCoarser).empty());
+  EXPECT_TRUE(written::events_of(path, EventKind::kCoarser).empty());
 }
 
 TEST_F(SampleStreams, NearTheBoundMergingDoublesAndIsReported) {
@@ -142,7 +142,7 @@ TEST_F(SampleStreams, NearTheBoundMergingDoublesAndIsReported) {
       add(stream, round * 2000 + i * 1000, round * 2000 + (i + 1) * 1000, 1, 1);
     stream.flush(false);
   }
-  EXPECT_EQ(testing::events_of(path, EventKind::kCoarser),
+  EXPECT_EQ(written::events_of(path, EventKind::kCoarser),
             (std::vector<std::string>{"2 the file of samples came near its size limit",
                                       "4 the file of samples came near its size limit"}));
   EXPECT_EQ(rows().size(), 3u) << "two, and one of two";
@@ -179,7 +179,7 @@ TEST_F(SampleStreams, TheEndSaysHowFarTheClocksAreApart) {
   const std::int64_t now = now_ns();
   add(stream, now - 2'000'000'000, now - 1'000'000'000, 1, 1);
   stream.flush(true);
-  const auto end = testing::blocks_of(path, Type::kEnd);
+  const auto end = written::blocks_of(path, Type::kEnd);
   ASSERT_EQ(end.size(), 1u);
   const auto lead = end[0].bytes.find("\nlead_ns ");
   ASSERT_NE(lead, std::string::npos);
@@ -188,7 +188,7 @@ TEST_F(SampleStreams, TheEndSaysHowFarTheClocksAreApart) {
 
 TEST_F(SampleStreams, WithoutSamplesTheClocksAreNotCompared) {
   writer().flush(true);
-  const auto end = testing::blocks_of(path, Type::kEnd);
+  const auto end = written::blocks_of(path, Type::kEnd);
   ASSERT_EQ(end.size(), 1u);
   EXPECT_TRUE(end[0].bytes.starts_with("cpu_ns "));
   EXPECT_EQ(end[0].bytes.find("lead_ns"), std::string::npos);
