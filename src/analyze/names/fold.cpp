@@ -64,11 +64,12 @@ class Printed {
 /// The name without `key` and a value at its end.
 template <class Value>
 std::string_view without(std::string_view name, std::string_view key, Value value) {
-  const std::size_t at = name.rfind(key);
-  if (at == std::string_view::npos || at == 0)
+  const std::size_t start = name.rfind(key);
+  if (start == std::string_view::npos || start == 0)
     return name;
-  Printed printed(name.substr(at + key.size()));
-  return value(printed) && printed.at_end() ? name.substr(0, at) : name;
+  Printed printed(name.substr(start + key.size()));
+  const bool is_at_end = value(printed) && printed.at_end();
+  return is_at_end ? name.substr(0, start) : name;
 }
 
 /// "XlaModule: jit_step" of XLA's "XlaModule:#hlo_module=jit_step,program_id=7#"; "" of other
@@ -80,12 +81,12 @@ std::string of_xla(std::string_view name) {
   const std::size_t hash = name.find(":#");
   if (hash == std::string_view::npos || name.size() < hash + 3 || name.back() != '#')
     return {};
-  const std::string_view what = name.substr(0, hash),
-                         pairs = name.substr(hash + 2, name.size() - hash - 3);
+  const std::string_view title = name.substr(0, hash);
+  const std::string_view pairs = name.substr(hash + 2, name.size() - hash - 3);
   for (const std::string_view key : {"hlo_op", "hlo_module", "module", "name"})
     for (const std::string_view pair : base::split(pairs, ','))
       if (pair.size() > key.size() + 1 && pair.starts_with(key) && pair[key.size()] == '=')
-        return std::string(what) + ": " + std::string(pair.substr(key.size() + 1));
+        return std::string(title) + ": " + std::string(pair.substr(key.size() + 1));
   return {};
 }
 
@@ -159,24 +160,28 @@ std::size_t end_of_hex_id(std::string_view name, std::size_t at) {
 
 std::string without_numbers(std::string_view name) {
   std::string out;
-  for (std::size_t at = 0; at < name.size();) {
-    if (const std::size_t id_end = end_of_hex_id(name, at); id_end > at) {
-      out += out.ends_with('#') ? "" : "#";
-      at = id_end;
+  const auto add_number_sign = [&] {
+    if (!out.ends_with('#'))  // ProfilerStep#12
+      out += '#';
+  };
+  for (std::size_t i = 0; i < name.size();) {
+    if (const std::size_t id_end = end_of_hex_id(name, i); id_end > i) {
+      add_number_sign();
+      i = id_end;
       continue;
     }
-    std::size_t end = at;
+    std::size_t end = i;
     while (end < name.size() && base::is_digit(name[end]))
       ++end;
-    if (end == at) {
-      out += name[at++];
+    if (end == i) {
+      out += name[i++];
       continue;
     }
-    if ((end == name.size() || !is_letter(name[end])) && begins_number(name, at))
-      out += out.ends_with('#') ? "" : "#";  // ProfilerStep#12
+    if ((end == name.size() || !is_letter(name[end])) && begins_number(name, i))
+      add_number_sign();
     else
-      out += name.substr(at, end - at);
-    at = end;
+      out += name.substr(i, end - i);
+    i = end;
   }
   return out;
 }
@@ -234,8 +239,8 @@ void fold_summary(model::Summary& summary, Fold fold) {
   using Thread = std::pair<std::uint32_t, std::uint32_t>;
   std::map<std::tuple<Name, Thread>, std::int64_t> recorded, folded;
   for (const model::KernelSummary& row : summary.kernels) {
-    std::int64_t& most = recorded[{{row.domain, row.range, row.kind}, {row.pid, row.tid}}];
-    most = std::max(most, row.occurrences);
+    std::int64_t& occurrences = recorded[{{row.domain, row.range, row.kind}, {row.pid, row.tid}}];
+    occurrences = std::max(occurrences, row.occurrences);
   }
   for (const auto& [key, occurrences] : recorded) {
     const auto& [domain, range, kind] = std::get<Name>(key);
@@ -247,8 +252,8 @@ void fold_summary(model::Summary& summary, Fold fold) {
   }
   std::map<StringId, std::vector<StringId>> paths;
   for (auto& [name, path] : summary.paths) {
-    for (StringId& each : path)
-      each = fold(each);
+    for (StringId& level : path)
+      level = fold(level);
     paths.emplace(fold(name), std::move(path));
   }
   summary.paths = std::move(paths);
@@ -259,8 +264,8 @@ void fold_summary(model::Summary& summary, Fold fold) {
 std::string folded_name(std::string_view name, FoldNames how) {
   if (how == FoldNames::kOff)
     return std::string(name);
-  if (const std::string of = of_xla(name); !of.empty())
-    return how == FoldNames::kNumbers ? without_numbers(of) : of;
+  if (const std::string xla_name = of_xla(name); !xla_name.empty())
+    return how == FoldNames::kNumbers ? without_numbers(xla_name) : xla_name;
   const std::string_view left = without_metadata(name);
   return how == FoldNames::kNumbers ? without_numbers(left) : std::string(left);
 }
@@ -357,17 +362,18 @@ void NameFolder::bound(Session& session) const {
       folds[names[i].second] = stays(session.strings.view(names[i].second), other) ? 0 : 1;
     rename(session, [&](StringId id) { return id < folds.size() && folds[id] != 0 ? rest : id; });
   }
+  std::vector<std::string> changes;
+  if (numbered < recorded)
+    changes.emplace_back("numbers became #");
+  if (numbered > kMostNames)
+    changes.push_back(
+        fmt::format("those with the least time are '({} other names)'", numbered - kMostNames));
   session.losses.push_back(
       {"folded_names",
        recorded - std::min(numbered, kMostNames),
-       fmt::format("a report cannot show {} range names: {}{}; --fold-names off keeps them",
+       fmt::format("a report cannot show {} range names: {}; --fold-names off keeps them",
                    recorded,
-                   numbered < recorded ? "numbers became #" : "",
-                   numbered > kMostNames
-                       ? fmt::format("{}those with the least time are '({} other names)'",
-                                     numbered < recorded ? ", and " : "",
-                                     numbered - kMostNames)
-                       : "")});
+                   base::join(changes, ", and "))});
 }
 
 }  // namespace rangescope::analyze

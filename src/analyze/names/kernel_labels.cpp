@@ -27,10 +27,10 @@ std::string without_anonymous(std::string_view name) {
 /// Words behind the short name, each once, in their order: template arguments, then parameters.
 std::vector<std::string> words_of(const model::KernelRow& row) {
   const std::string name = without_anonymous(row.name);
-  const std::size_t at = name.find(row.short_name);
+  const std::size_t short_name = name.find(row.short_name);
   std::string_view rest = name;
-  if (at != std::string::npos)
-    rest.remove_prefix(at + row.short_name.size());
+  if (short_name != std::string::npos)
+    rest.remove_prefix(short_name + row.short_name.size());
   std::vector<std::string> words;
   std::set<std::string_view> seen;
   while (!rest.empty()) {
@@ -38,9 +38,8 @@ std::vector<std::string> words_of(const model::KernelRow& row) {
     while (end < rest.size() && of_word(rest[end]))
       ++end;
     const std::string_view word = rest.substr(0, end);
-    const bool space =
-        rest.substr(end).starts_with("::");  // a namespace tells where a name is declared
-    if (end > 0 && !space && seen.insert(word).second)
+    const bool is_namespace = rest.substr(end).starts_with("::");
+    if (end > 0 && !is_namespace && seen.insert(word).second)
       words.emplace_back(word);
     rest.remove_prefix(std::max<std::size_t>(end, 1));
   }
@@ -48,7 +47,7 @@ std::vector<std::string> words_of(const model::KernelRow& row) {
 }
 
 std::string shape_text(const model::KernelShape& shape) {
-  const auto one = [](const std::array<std::uint32_t, 3>& size) {
+  const auto size_text = [](const std::array<std::uint32_t, 3>& size) {
     std::string text = std::to_string(size[0]);
     if (size[1] > 1 || size[2] > 1)
       text += "x" + std::to_string(size[1]);
@@ -56,7 +55,7 @@ std::string shape_text(const model::KernelShape& shape) {
       text += "x" + std::to_string(size[2]);
     return text;
   };
-  return "grid " + one(shape.grid) + ", block " + one(shape.block);
+  return "grid " + size_text(shape.grid) + ", block " + size_text(shape.block);
 }
 
 /// The words of `own` that the fewest of `others` have, as long as each leaves fewer that have all
@@ -66,15 +65,17 @@ std::vector<std::string> telling(const std::vector<std::string>& own,
   std::vector<std::string> chosen;
   while (!others.empty() && chosen.size() < kMostWords) {
     const std::string* best = nullptr;
-    std::size_t least = others.size();
+    std::size_t fewest = others.size();
     for (const std::string& word : own) {
       const auto shared = static_cast<std::size_t>(std::count_if(
           others.begin(), others.end(), [&](const auto* other) { return other->contains(word); }));
-      const bool name = word.size() > 2 && (word[0] < '0' || word[0] > '9');
-      const bool better =
-          best != nullptr && shared == least && name && (*best)[0] >= '0' && (*best)[0] <= '9';
-      if (shared < least || better)
-        least = shared, best = &word;
+      const bool is_name = word.size() > 2 && (word[0] < '0' || word[0] > '9');
+      const bool is_equal = best != nullptr && shared == fewest;
+      const bool replaces_number = is_equal && is_name && (*best)[0] >= '0' && (*best)[0] <= '9';
+      if (shared >= fewest && !replaces_number)
+        continue;
+      fewest = shared;
+      best = &word;
     }
     if (best == nullptr)
       break;
@@ -101,41 +102,45 @@ void name_wrapped(model::KernelRow& row) {
     row.label += "<" + *first + ">";
 }
 
+/// Labels rows of one short name by the words that differ, else by their shape.
+void label_alike(const std::string& name, const std::vector<model::KernelRow*>& rows) {
+  std::vector<std::vector<std::string>> words;
+  std::vector<std::set<std::string>> sets;
+  for (std::size_t i = 0; i < rows.size() && rows.size() <= kMostAlike; ++i) {
+    words.push_back(words_of(*rows[i]));
+    sets.emplace_back(words.back().begin(), words.back().end());
+  }
+  std::map<std::string, std::size_t> used;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::vector<const std::set<std::string>*> others;
+    for (std::size_t k = 0; k < sets.size(); ++k)
+      if (k != i)
+        others.push_back(&sets[k]);
+    std::vector<std::string> differs;
+    if (!words.empty())
+      differs = telling(words[i], std::move(others));
+    if (!differs.empty())
+      rows[i]->label = name + "<" + base::join(differs, ", ") + ">";
+    ++used[rows[i]->label];
+  }
+  for (model::KernelRow* row : rows)
+    if (used[row->label] > 1)
+      row->label += " (" + shape_text(row->shape) + ")";
+}
+
 }  // namespace
 
 void tell_kernels_apart(model::Report& report) {
-  std::map<std::string, std::vector<model::KernelRow*>> alike;
+  std::map<std::string, std::vector<model::KernelRow*>> rows_of;
   for (model::KernelRow& row : report.kernels) {
     row.label = row.short_name.empty() ? row.name : row.short_name;
-    alike[row.label].push_back(&row);
+    rows_of[row.label].push_back(&row);
   }
-  for (auto& [name, rows] : alike) {
-    if (rows.size() < 2) {
-      if (std::ranges::find(kWrappers, name) != std::end(kWrappers))
-        name_wrapped(*rows.front());
-      continue;
-    }
-    std::vector<std::vector<std::string>> words;
-    std::vector<std::set<std::string>> sets;
-    for (std::size_t i = 0; i < rows.size() && rows.size() <= kMostAlike; ++i) {
-      words.push_back(words_of(*rows[i]));
-      sets.emplace_back(words.back().begin(), words.back().end());
-    }
-    std::map<std::string, std::size_t> used;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      std::vector<const std::set<std::string>*> others;
-      for (std::size_t k = 0; k < sets.size(); ++k)
-        if (k != i)
-          others.push_back(&sets[k]);
-      const std::vector<std::string> differs =
-          words.empty() ? std::vector<std::string>{} : telling(words[i], std::move(others));
-      if (!differs.empty())
-        rows[i]->label = name + "<" + base::join(differs, ", ") + ">";
-      ++used[rows[i]->label];
-    }
-    for (model::KernelRow* row : rows)
-      if (used[row->label] > 1)
-        row->label += " (" + shape_text(row->shape) + ")";
+  for (const auto& [name, rows] : rows_of) {
+    if (rows.size() > 1)
+      label_alike(name, rows);
+    else if (std::ranges::find(kWrappers, name) != std::end(kWrappers))
+      name_wrapped(*rows.front());
   }
   std::unordered_map<std::string_view, const std::string*> labels;
   for (const model::KernelRow& row : report.kernels)

@@ -27,12 +27,14 @@ bool begins_with(const Path& path, const Path& prefix) {
 Path parts_of(std::string_view text) {
   constexpr std::string_view kSeparator = " > ";
   Path parts;
-  for (std::size_t at = 0;;) {
-    const auto end = text.find(kSeparator, at);
-    parts.emplace_back(text.substr(at, end == std::string_view::npos ? end : end - at));
-    if (end == std::string_view::npos)
+  for (std::size_t start = 0;;) {
+    const auto end = text.find(kSeparator, start);
+    if (end == std::string_view::npos) {
+      parts.emplace_back(text.substr(start));
       return parts;
-    at = end + kSeparator.size();
+    }
+    parts.emplace_back(text.substr(start, end - start));
+    start = end + kSeparator.size();
   }
 }
 
@@ -193,11 +195,12 @@ base::Result<void> filter_regions(std::vector<MatchedRegion>& regions,
   });
   if (!regions.empty() || (ranges.empty() && only.empty()))
     return {};
+  std::string option = "--region";
+  if (only.empty())
+    option = ranges.include.empty() ? "--exclude" : "--include";
   return base::fail(base::Code::kNothingCaptured,
                     "no region matches",
-                    !only.empty()            ? "--region"
-                    : ranges.include.empty() ? "--exclude"
-                                             : "--include",
+                    option,
                     "There are: " + base::join(seen, ", "));
 }
 
@@ -241,86 +244,131 @@ std::string largest_gone(std::span<const MatchedRegion> regions) {
   return model::path_text(largest->domain, largest->path);
 }
 
-std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> regions,
-                                              std::size_t sides) {
+namespace {
+
+using RangeKey = std::tuple<std::string, model::RangeKind, Path>;
+
+Path path_above(const MatchedRegion& region) {
+  return Path(region.path.begin(), region.path.end() - 1);
+}
+
+/// Finds the renames between the first side and others.
+class RenameSearch {
+ public:
+  explicit RenameSearch(std::span<const MatchedRegion> regions) : regions_(regions) {
+    for (const MatchedRegion& region : regions) {
+      if (region.path.size() > 1)
+        children_[key_of(region, path_above(region))].insert(region.path.back());
+      if (on_all_sides(region))
+        shared_.insert(key_of(region, region.path));
+    }
+  }
+
+  void add_offers(std::size_t side, std::vector<model::RenameOffer>& offers) const {
+    std::set<std::size_t> taken;
+    for (const Candidate& candidate : candidates(side)) {
+      if (taken.contains(candidate.gone) || taken.contains(candidate.fresh))
+        continue;
+      taken.insert(candidate.gone);
+      taken.insert(candidate.fresh);
+      const MatchedRegion &old = regions_[candidate.gone], &young = regions_[candidate.fresh];
+      offers.push_back(
+          {side, base::join(old.path, " > "), base::join(young.path, " > "), candidate.reason});
+    }
+  }
+
+ private:
   struct Candidate {
     double score;
     std::size_t gone, fresh;
     std::string reason;
   };
-  std::map<std::tuple<std::string, model::RangeKind, Path>, std::set<std::string>>
-      children;  // over all sides
-  const auto key = [](const MatchedRegion& r, const Path& path) {
-    return std::tuple(r.domain, r.kind, path);
-  };
-  const auto above = [](const MatchedRegion& r) { return Path(r.path.begin(), r.path.end() - 1); };
-  std::set<std::tuple<std::string, model::RangeKind, Path>> shared;
-  for (const MatchedRegion& region : regions) {
-    if (region.path.size() > 1)
-      children[key(region, above(region))].insert(region.path.back());
-    if (on_all_sides(region))
-      shared.insert(key(region, region.path));
+
+  static RangeKey key_of(const MatchedRegion& region, const Path& path) {
+    return {region.domain, region.kind, path};
   }
-  std::vector<model::RenameOffer> offers;
-  for (std::size_t side = 1; side < sides; ++side) {
+
+  /// The best first.
+  [[nodiscard]] std::vector<Candidate> candidates(std::size_t side) const {
     std::vector<std::size_t> gone, fresh;
-    for (std::size_t i = 0; i < regions.size(); ++i) {
-      const bool top =
-          regions[i].path.size() == 1 || shared.contains(key(regions[i], above(regions[i])));
-      if (!top)
+    for (std::size_t i = 0; i < regions_.size(); ++i) {
+      const MatchedRegion& region = regions_[i];
+      if (region.path.size() > 1 && !shared_.contains(key_of(region, path_above(region))))
         continue;
-      const bool first = any_of(regions[i], 0) != nullptr,
-                 here = any_of(regions[i], side) != nullptr;
-      if (first && !here && gone.size() < kMostCandidates)
+      const bool on_first = any_of(region, 0) != nullptr;
+      const bool on_side = any_of(region, side) != nullptr;
+      if (on_first && !on_side && gone.size() < kMostCandidates)
         gone.push_back(i);
-      if (!first && here && fresh.size() < kMostCandidates)
+      if (!on_first && on_side && fresh.size() < kMostCandidates)
         fresh.push_back(i);
     }
     std::vector<Candidate> candidates;
-    for (const std::size_t g : gone) {
-      for (const std::size_t f : fresh) {
-        const MatchedRegion &old = regions[g], &young = regions[f];
-        if (old.domain != young.domain || old.kind != young.kind || above(old) != above(young))
-          continue;
-        const DigestRegion &a = *any_of(old, 0), &b = *any_of(young, side);
-        std::vector<std::string> reasons;
-        const std::vector<std::string> other{young.path.back()};
-        if (!base::nearest(old.path.back(), other).empty())
-          reasons.emplace_back("nearly the same name");
-        if (a.occurrences == b.occurrences)
-          reasons.push_back("both " + base::counted(a.occurrences, "time"));
-        const auto &in_a = children[key(old, old.path)], &in_b = children[key(young, young.path)];
-        std::vector<std::string> both;
-        std::set_intersection(
-            in_a.begin(), in_a.end(), in_b.begin(), in_b.end(), std::back_inserter(both));
-        if (!both.empty() && 2 * both.size() >= std::max(in_a.size(), in_b.size()))
-          reasons.push_back("the same " + base::counted(both.size(), "range") + " inside");
-        const double wall_a = median_wall(a), wall_b = median_wall(b);
-        const bool alike =
-            wall_a > 0 && wall_b > 0 && std::abs(std::log(wall_b / wall_a)) < std::log(1.25);
-        if (alike)
-          reasons.emplace_back("times within a quarter");
-        if (reasons.size() < 2)
-          continue;
-        const double distance = alike ? std::abs(std::log(wall_b / wall_a)) : 1;
-        candidates.push_back(
-            {static_cast<double>(reasons.size()) - distance, g, f, base::join(reasons, ", ")});
-      }
-    }
+    for (const std::size_t g : gone)
+      for (const std::size_t f : fresh)
+        if (auto candidate = candidate_of(g, f, side))
+          candidates.push_back(std::move(*candidate));
     std::stable_sort(candidates.begin(),
                      candidates.end(),
                      [](const Candidate& x, const Candidate& y) { return x.score > y.score; });
-    std::set<std::size_t> taken;
-    for (const Candidate& candidate : candidates) {
-      if (taken.contains(candidate.gone) || taken.contains(candidate.fresh))
-        continue;
-      taken.insert(candidate.gone);
-      taken.insert(candidate.fresh);
-      const MatchedRegion &old = regions[candidate.gone], &young = regions[candidate.fresh];
-      offers.push_back(
-          {side, base::join(old.path, " > "), base::join(young.path, " > "), candidate.reason});
-    }
+    return candidates;
   }
+
+  /// Nothing where they agree in less than two.
+  [[nodiscard]] std::optional<Candidate> candidate_of(std::size_t gone,
+                                                      std::size_t fresh,
+                                                      std::size_t side) const {
+    const MatchedRegion &old = regions_[gone], &young = regions_[fresh];
+    if (old.domain != young.domain || old.kind != young.kind)
+      return std::nullopt;
+    if (path_above(old) != path_above(young))
+      return std::nullopt;
+    const DigestRegion &a = *any_of(old, 0), &b = *any_of(young, side);
+    std::vector<std::string> reasons;
+    const std::vector<std::string> other{young.path.back()};
+    if (!base::nearest(old.path.back(), other).empty())
+      reasons.emplace_back("nearly the same name");
+    if (a.occurrences == b.occurrences)
+      reasons.push_back("both " + base::counted(a.occurrences, "time"));
+    if (const std::size_t count = common_children(old, young); count > 0)
+      reasons.push_back("the same " + base::counted(count, "range") + " inside");
+    const double wall_a = median_wall(a), wall_b = median_wall(b);
+    const bool alike =
+        wall_a > 0 && wall_b > 0 && std::abs(std::log(wall_b / wall_a)) < std::log(1.25);
+    if (alike)
+      reasons.emplace_back("times within a quarter");
+    if (reasons.size() < 2)
+      return std::nullopt;
+    const double distance = alike ? std::abs(std::log(wall_b / wall_a)) : 1;
+    const double score = static_cast<double>(reasons.size()) - distance;
+    return Candidate{score, gone, fresh, base::join(reasons, ", ")};
+  }
+
+  /// How many ranges both have inside; 0 where these are less than half of one's.
+  [[nodiscard]] std::size_t common_children(const MatchedRegion& old,
+                                            const MatchedRegion& young) const {
+    const auto in_old = children_.find(key_of(old, old.path));
+    const auto in_young = children_.find(key_of(young, young.path));
+    if (in_old == children_.end() || in_young == children_.end())
+      return 0;
+    const std::set<std::string>&a = in_old->second, &b = in_young->second;
+    const auto common = static_cast<std::size_t>(
+        std::ranges::count_if(a, [&](const std::string& name) { return b.contains(name); }));
+    return 2 * common >= std::max(a.size(), b.size()) ? common : 0;
+  }
+
+  std::span<const MatchedRegion> regions_;
+  std::map<RangeKey, std::set<std::string>> children_;  ///< over all sides
+  std::set<RangeKey> shared_;                           ///< ranges that all sides have
+};
+
+}  // namespace
+
+std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> regions,
+                                              std::size_t sides) {
+  const RenameSearch search(regions);
+  std::vector<model::RenameOffer> offers;
+  for (std::size_t side = 1; side < sides; ++side)
+    search.add_offers(side, offers);
   return offers;
 }
 

@@ -45,9 +45,9 @@ struct MatchedRegion {
 /// Path of the first side's range of the longest time, if the last side lacks it; else "".
 [[nodiscard]] std::string largest_gone(std::span<const MatchedRegion> regions);
 
-/// Regions that only the first side has beside those that only another has, under the same parent,
-/// that agree in two of: name nearly the same, count, ranges inside, time an occurrence. Best
-/// first, each region in one offer a side at most.
+/// Pairs of a region that only the first side has and one that only another side has, under the
+/// same parent, that agree in two of: name nearly the same, count, ranges inside, time an
+/// occurrence. Best first, each region in one offer a side at most.
 [[nodiscard]] std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> regions,
                                                             std::size_t sides);
 

@@ -103,12 +103,12 @@ class Nester {
     if (!added)
       return found->second;
     const std::string name(session_.strings.view(id));
-    for (std::size_t at = 0; at <= name.size();) {
-      const std::size_t end = std::min(name.find(separator_, at), name.size());
-      if (end > at)
+    for (std::size_t start = 0; start <= name.size();) {
+      const std::size_t end = std::min(name.find(separator_, start), name.size());
+      if (end > start)
         found->second.push_back(
-            session_.strings.intern(std::string_view(name).substr(at, end - at)));
-      at = end + separator_.size();
+            session_.strings.intern(std::string_view(name).substr(start, end - start)));
+      start = end + separator_.size();
     }
     if (found->second.empty())
       found->second.push_back(id);
