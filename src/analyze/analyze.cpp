@@ -64,9 +64,9 @@ void describe_run(const Session& session, Report& report) {
                                   static_cast<double>(window.length_ns)});
   for (const model::Source& source : session.sources) {
     std::string text = describe(source);
-    auto& known = report.run.sources;
-    if (std::find(known.begin(), known.end(), text) == known.end())
-      known.push_back(std::move(text));
+    std::vector<std::string>& sources = report.run.sources;
+    if (std::ranges::find(sources, text) == sources.end())
+      sources.push_back(std::move(text));
   }
   if (session.clock.anchor_unix_ns != 0) {
     report.run.start_unix_ns =
@@ -84,15 +84,16 @@ void describe_run(const Session& session, Report& report) {
     const model::Thread& thread = session.threads[session.ranges[unlisted.range].thread];
     report.processes[thread.process].ranges += static_cast<std::int64_t>(unlisted.wall.moments.n);
   }
-  if (const std::uint64_t all = model::count_ranges(session); all > session.ranges.size())
-    report.notes.push_back(
-        fmt::format("timelines show {} of {} ranges ({:.2g} %): the first, last and longest of "
-                    "each path and some in between. All "
-                    "numbers cover all ranges; medians and 95th percentiles are within {:.1f} %",
-                    base::format_count(std::ssize(session.ranges)),
-                    base::format_count(static_cast<std::int64_t>(all)),
-                    100 * static_cast<double>(session.ranges.size()) / static_cast<double>(all),
-                    100 * model::kRelativeError));
+  const std::uint64_t range_count = model::count_ranges(session);
+  if (range_count > session.ranges.size())
+    report.notes.push_back(fmt::format(
+        "timelines show {} of {} ranges ({:.2g} %): the first, last and longest of "
+        "each path and some in between. All "
+        "numbers cover all ranges; medians and 95th percentiles are within {:.1f} %",
+        base::format_count(std::ssize(session.ranges)),
+        base::format_count(static_cast<std::int64_t>(range_count)),
+        100 * static_cast<double>(session.ranges.size()) / static_cast<double>(range_count),
+        100 * model::kRelativeError));
   list_ranks(session, report);
 }
 
@@ -155,22 +156,19 @@ std::vector<model::MetricColumn> telling(const Session& session, const Reference
                        [&](const model::MetricDef& metric) { return metric.name == name; });
   };
   // A range that was measured as a whole has no wall time: that of the GPU comes first.
-  const bool ranges =
-      std::any_of(session.measurements.begin(), session.measurements.end(), [](const auto& one) {
-        return one.scope == model::MeasuredScope::kRange;
-      });
-  if (ranges && measured("gpu_time_ns"))
+  const auto is_of_range = [](const model::Measurement& result) {
+    return result.scope == model::MeasuredScope::kRange;
+  };
+  if (std::ranges::any_of(session.measurements, is_of_range) && measured("gpu_time_ns"))
     columns.push_back({"gpu_time_ns", "GPU time"});
   for (const char* wanted :
        {"speed_of_light", "flop_rates", "occupancy", "roofline", "instructions"}) {
     for (const model::MetricGroup& group : reference.groups) {
       for (const model::GroupMetric& metric : group.metrics) {
-        const bool there =
-            std::any_of(columns.begin(), columns.end(), [&](const model::MetricColumn& column) {
-              return column.name == metric.name;
-            });
-        if (group.name == wanted && metric.column && !there && columns.size() < kMost &&
-            measured(metric.name))
+        const bool is_wanted = group.name == wanted && metric.column && columns.size() < kMost;
+        const bool has_column =
+            std::ranges::find(columns, metric.name, &model::MetricColumn::name) != columns.end();
+        if (is_wanted && !has_column && measured(metric.name))
           columns.push_back({metric.name, metric.title});
       }
     }
@@ -212,6 +210,13 @@ std::vector<model::MetricColumn> telling(const Reference& reference) {
   return columns;
 }
 
+std::string reason_without_peaks(const Report& report) {
+  if (report.device_names.empty())
+    return "no GPU was recorded; --device names one";
+  return "no peaks are known for " + base::printable(report.device_names.front()) +
+         "; measure them with rangescope metrics calibrate, or name another GPU with --device";
+}
+
 /// Roofline, bound and utilization of each region, by the peaks of `device`, else of the first GPU
 /// that is known, else those that the results say.
 void judge_by_peaks(const Session& session,
@@ -221,9 +226,9 @@ void judge_by_peaks(const Session& session,
   const model::Peaks* peaks = nullptr;
   const bool chosen = !device.empty() && device != "auto";
   if (chosen)
-    for (const model::Peaks& known : reference.peaks)
-      if (peaks == nullptr && known.id == device)
-        peaks = &known;
+    for (const model::Peaks& candidate : reference.peaks)
+      if (peaks == nullptr && candidate.id == device)
+        peaks = &candidate;
   for (const std::string& name : report.device_names)
     if (peaks == nullptr && !chosen)
       peaks = model::find_peaks(reference.peaks, name);
@@ -243,46 +248,44 @@ void judge_by_peaks(const Session& session,
             ? "no utilization: no peaks are known for this GPU (conf/device, calibrate)"
             : "no utilization: executed FLOPs were not measured (profile --metrics roofline does)");
   }
-  const bool asked = any([](const model::Region& r) {
+  const bool has_useful_work = any([](const model::Region& r) {
     return r.utilization && (r.utilization->useful_flop || r.utilization->useful_bytes);
   });
-  if (peaks == nullptr && asked)
-    report.notes.push_back("no MFU: " + (report.device_names.empty()
-                                             ? "no GPU was recorded; --device names one"
-                                             : "no peaks are known for " +
-                                                   base::printable(report.device_names.front()) +
-                                                   "; measure them with rangescope metrics "
-                                                   "calibrate, or name another GPU with --device"));
-  const auto placed = [](const auto& each) { return each.bound && each.bound->memory; };
+  if (peaks == nullptr && has_useful_work)
+    report.notes.push_back("no MFU: " + reason_without_peaks(report));
+  const auto placed = [](const auto& row) { return row.bound && row.bound->memory; };
   const bool compared =
       any(placed) || any([](const model::Region& r) { return r.utilization.has_value(); }) ||
       std::any_of(report.kernel_counters.begin(), report.kernel_counters.end(), placed);
-  if (peaks != nullptr && compared)
-    report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")" +
-                           (chosen ? ", chosen by --device" : ""));
+  if (peaks == nullptr || !compared)
+    return;
+  std::string note = "peaks: " + peaks->name + " (" + peaks->source + ")";
+  if (chosen)
+    note += ", chosen by --device";
+  report.notes.push_back(std::move(note));
 }
 
 void add_families(const std::vector<KernelKind>& kinds, Report& report) {
   std::map<std::string, model::KernelFamily> families;
-  double whole = 0;
+  double total_ns = 0;
   for (const model::KernelRow& row : report.kernels) {
     if (kinds.empty() || !std::isfinite(row.total_ns))
       return;
     const std::string_view name = row.name.empty() ? row.short_name : row.name;
-    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const KernelKind& one) {
-      return std::any_of(one.match.begin(), one.match.end(), [&](const auto& regex) {
-        return regex.found_in(name);
-      });
-    });
+    const auto is_of_kind = [&](const KernelKind& kind) {
+      return std::ranges::any_of(kind.match,
+                                 [&](const auto& regex) { return regex.found_in(name); });
+    };
+    const auto kind = std::ranges::find_if(kinds, is_of_kind);
     model::KernelFamily& family = families[kind == kinds.end() ? "other" : kind->name];
     ++family.kernels;
     family.calls += row.calls;
     family.total_ns += row.total_ns;
-    whole += row.total_ns;
+    total_ns += row.total_ns;
   }
   for (auto& [name, family] : families) {
     family.name = name;
-    family.share = whole > 0 ? family.total_ns / whole : 0;
+    family.share = total_ns > 0 ? family.total_ns / total_ns : 0;
     report.families.push_back(std::move(family));
   }
   std::ranges::stable_sort(report.families, std::greater<>(), &model::KernelFamily::total_ns);
@@ -302,23 +305,28 @@ void add_repetitions(const std::vector<model::Digest>& runs, Report& report) {
     const auto found = walls.find({region.path, region.domain, region.kind});
     if (region.process || region.thread || found == walls.end() || found->second.size() < 2)
       continue;
-    const std::vector<double>& all = found->second;
-    const auto n = static_cast<double>(all.size());
+    const std::vector<double>& wall_ns = found->second;
+    const auto n = static_cast<double>(wall_ns.size());
     double mean = 0, squares = 0;
-    for (const double wall : all)
+    for (const double wall : wall_ns)
       mean += wall / n;
-    for (const double wall : all)
+    for (const double wall : wall_ns)
       squares += (wall - mean) * (wall - mean);
-    const auto [least, most] = std::minmax_element(all.begin(), all.end());
-    const std::string of = base::counted(all.size(), "repetition");
-    region.metrics["repeat_wall_ns"] = {
-        mean, "ns", *least, *most, std::ssize(all), "mean wall time of " + of, {}};
+    const auto [shortest, longest] = std::minmax_element(wall_ns.begin(), wall_ns.end());
+    const std::string repetitions = base::counted(wall_ns.size(), "repetition");
+    region.metrics["repeat_wall_ns"] = {mean,
+                                        "ns",
+                                        *shortest,
+                                        *longest,
+                                        std::ssize(wall_ns),
+                                        "mean wall time of " + repetitions,
+                                        {}};
     region.metrics["repeat_stddev_ns"] = {std::sqrt(squares / (n - 1)),
                                           "ns",
                                           0,
                                           0,
-                                          std::ssize(all),
-                                          "sample standard deviation over " + of,
+                                          std::ssize(wall_ns),
+                                          "sample standard deviation over " + repetitions,
                                           {}};
   }
   report.metric_columns.insert(report.metric_columns.begin(),
@@ -330,7 +338,7 @@ void add_metric_columns(const Session& session, const Reference& reference, Repo
   std::vector<model::MetricColumn>& columns = report.metric_columns;
   std::vector<model::MetricColumn> measured;
   if (!session.measurements.empty())
-    measured = reference.asked ? telling(reference) : telling(session, reference);
+    measured = reference.metrics_asked ? telling(reference) : telling(session, reference);
   columns.insert(columns.end(), measured.begin(), measured.end());
   if (is_light(session) && !session.samples.empty())
     columns.push_back({"gpu_active", "GPU active"});
@@ -382,15 +390,15 @@ base::Result<Report> answer(Session& session,
   if (!session.samples.empty())
     derive_samples(session, reference.sampled);
   // A tally is of all regions, whatever the report is of.
-  const bool whole = options.aggregate && options.ranges.empty() && options.kernels.empty() &&
-                     !options.backward_with_forward;
-  auto report = summed_up(session, options, details, tally != nullptr && whole);
+  const bool is_of_all = options.aggregate && options.ranges.empty() && options.kernels.empty() &&
+                         !options.backward_with_forward;
+  auto report = summed_up(session, options, details, tally != nullptr && is_of_all);
   if (!report)
     return report;
   report->kernels_chosen = !options.kernels.empty();
   if (tally != nullptr)
-    *tally = whole ? tally::tally_of(session, options, details, *report)
-                   : tally::digest_of(session, options);
+    *tally = is_of_all ? tally::tally_of(session, options, details, *report)
+                       : tally::digest_of(session, options);
   describe_clocks(clocks, session, *report);
   add_metric_columns(session, reference, *report);
   add_cpu_metrics(reference.cpu, *report);
@@ -398,7 +406,7 @@ base::Result<Report> answer(Session& session,
   add_families(reference.kinds, *report);
   const Regions regions{session, options, details.tree, details.keys, details.by_cell};
   TRY(add_what_if(regions, reference, *report));
-  if (whole)
+  if (is_of_all)
     cures::add_cures(session, reference, options.device, *report);
   finish(std::move(facts), *report);
   return report;
@@ -466,6 +474,17 @@ void judge_regions(const Reference& reference, const std::string& device, Report
 
 namespace {
 
+/// What the ranks of a job have to do with each other.
+void add_ranks(const Regions& regions, Details& details, Report& report) {
+  if (report.ranks.size() < 2)
+    return;
+  if (!details.calls)
+    details.calls = find_collectives(regions.session);
+  add_communication(regions, *details.calls, report);
+  hold_ranks_together(regions, report);
+  add_rank_functions(regions.session, report);
+}
+
 base::Result<Report> summed_up(const Session& session,
                                const Options& options,
                                Details& details,
@@ -510,8 +529,8 @@ base::Result<Report> summed_up(const Session& session,
   if (has_gpu_work(session))
     busy = add_gpu_work(regions, contexts, sampled, kernels, report, kept ? &details.gpu : nullptr);
   note_undecided(contexts.undecided_launches, report);
-  base::Held<model::CpuWork> whole;  // of all threads, where there is no range
-  add_cpu(session, options, tree, contexts, details.keys, report, whole);
+  base::Held<model::CpuWork> cpu_of_program;  // of all threads, where there is no range
+  add_cpu(session, options, tree, contexts, details.keys, report, cpu_of_program);
   add_memory(regions, report);
   add_cuda_memory(regions, contexts, report);
   if (session.unrecorded.kernels)
@@ -529,15 +548,9 @@ base::Result<Report> summed_up(const Session& session,
     add_wall_samples(regions, report);
   add_given_work(work, regions, report);
   add_kernel_counters(session, kernels, report);
-  make_program_region(session, std::move(whole), report);
+  make_program_region(session, std::move(cpu_of_program), report);
   add_rows(&regions, phases, report);
-  if (report.ranks.size() > 1) {
-    if (!details.calls)
-      details.calls = find_collectives(session);
-    add_communication(regions, *details.calls, report);
-    hold_ranks_together(regions, report);
-    add_rank_functions(session, report);
-  }
+  add_ranks(regions, details, report);
   tell_kernels_apart(report);
   add_operators(session, report);
   return report;

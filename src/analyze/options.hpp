@@ -46,11 +46,11 @@ struct Options {
       work;  ///< "decode=1 token": units of work of an occurrence, for rates and J a unit
   std::vector<std::string> tokens;   ///< the same, of tokens: "decode=8"
   std::vector<std::string> what_if;  ///< changes to predict (analyze/what_if/rule.hpp)
-  bool by_payload =
-      false;  ///< occurrences of one range with different NVTX payloads are different regions
-  std::optional<FoldNames>
-      fold_names;      ///< for NameFolder, before sessions are joined; absent: as the run was told
-  std::string device;  ///< id of the peaks; auto: by the GPU's name; "": as the run was told
+  /// Occurrences of one range with different NVTX payloads are different regions.
+  bool by_payload = false;
+  /// For NameFolder, before sessions are joined; absent: as in the options of the run.
+  std::optional<FoldNames> fold_names;
+  std::string device;  ///< id of the peaks; auto: by the GPU's name; "": as in the run's options
   std::string nest;    ///< what separates levels within a range's name ("::"); "": nothing does
   PushPopScope push_pop_scope = PushPopScope::kAuto;
   Domains domains = Domains::kSeparate;
@@ -70,12 +70,12 @@ struct KernelKind {
   std::vector<model::NameRegex> match;
 };
 
-/// What a report rests on beside its session.
+/// What a report rests on in addition to its session.
 struct Reference {
   std::vector<model::MetricGroup>
       groups;  ///< by which metrics are derived, as far as their counters were measured
-  std::vector<std::string> metrics;         ///< asked for by name, beside those of the groups
-  bool asked = false;                       ///< the run was: a table shows the most telling of them
+  std::vector<std::string> metrics;         ///< asked for by name, in addition to the groups'
+  bool metrics_asked = false;               ///< for the run: a table shows the most telling ones
   std::vector<model::MetricGroup> sampled;  ///< by which metrics of samples are derived
   std::vector<model::MetricGroup> cpu;      ///< by which metrics of the CPU's events are derived
   std::vector<model::Peaks>

@@ -86,13 +86,14 @@ class Builder {
     while (!pending.empty()) {
       model::TableRow row = std::move(pending.back());
       pending.pop_back();
-      const auto at = static_cast<std::uint32_t>(report_.rows.size());
+      const auto row_number = static_cast<std::uint32_t>(report_.rows.size());
       std::vector<std::uint32_t> below;
       for (const std::uint32_t id : row.members)
         below.insert(below.end(), children_[id].begin(), children_[id].end());
-      const bool many = row.members.size() > 1;
+      const bool is_merged = row.members.size() > 1;
       report_.rows.push_back(std::move(row));
-      std::vector<model::TableRow> next = rows_of(below, many ? &report_.rows.back() : nullptr, at);
+      const model::TableRow* above = is_merged ? &report_.rows.back() : nullptr;
+      std::vector<model::TableRow> next = rows_of(below, above, row_number);
       for (std::size_t i = next.size(); i-- > 0;)
         pending.push_back(std::move(next[i]));
     }
@@ -116,7 +117,7 @@ class Builder {
     struct Child {
       std::string_view domain, folded, name;
       model::RangeKind kind;
-      std::uint32_t at;  // in `ids`
+      std::uint32_t place;  // in `ids`
     };
     const auto family = [](const Child& child) {
       return std::tie(child.domain, child.kind, child.folded);
@@ -136,8 +137,8 @@ class Builder {
                           static_cast<std::uint32_t>(children.size())});
     }
     std::sort(children.begin(), children.end(), [&](const Child& a, const Child& b) {
-      return std::tuple_cat(family(a), std::tie(a.name, a.at)) <
-             std::tuple_cat(family(b), std::tie(b.name, b.at));
+      return std::tuple_cat(family(a), std::tie(a.name, a.place)) <
+             std::tuple_cat(family(b), std::tie(b.name, b.place));
     });
     struct Family {
       std::size_t first, last;  // of `children`
@@ -158,10 +159,10 @@ class Builder {
       families.push_back({first, last, names});
       std::sort(children.begin() + static_cast<std::ptrdiff_t>(first),
                 children.begin() + static_cast<std::ptrdiff_t>(last),
-                [](const Child& a, const Child& b) { return a.at < b.at; });
+                [](const Child& a, const Child& b) { return a.place < b.place; });
     }
     std::sort(families.begin(), families.end(), [&](const Family& a, const Family& b) {
-      return children[a.first].at < children[b.first].at;
+      return children[a.first].place < children[b.first].place;
     });
     std::vector<model::TableRow> rows(families.size());
     for (std::size_t i = 0; i < families.size(); ++i) {
@@ -172,7 +173,7 @@ class Builder {
       row.siblings = names;
       row.members.reserve(last - first);
       for (std::size_t c = first; c < last; ++c)
-        row.members.push_back(ids[children[c].at]);
+        row.members.push_back(ids[children[c].place]);
       const Child& child = children[first];
       if (last - first > 1)
         row.merged = merged(row.members, above, std::string(names > 1 ? child.folded : child.name));
@@ -242,11 +243,13 @@ class Builder {
     out.threads = out.across && out.across->of_threads ? out.across->parts : out.threads;
     double busy = 0, traced = 0;
     for (const std::uint32_t id : members) {
-      const auto& one = report_.regions[id].steady;
-      if (one && !one->busy_share)
+      const auto& steady = report_.regions[id].steady;
+      if (!steady)
+        continue;
+      if (!steady->busy_share)
         return;
-      traced += one ? one->wall_total_ns : 0;
-      busy += one ? *one->busy_share * one->wall_total_ns : 0;
+      traced += steady->wall_total_ns;
+      busy += *steady->busy_share * steady->wall_total_ns;
     }
     if (out.steady && traced > 0)
       out.steady->busy_share = busy / traced;
@@ -263,13 +266,13 @@ base::Held<model::Bound> common_bound(const Report& report,
                                       const std::vector<std::uint32_t>& members) {
   base::Held<model::Bound> bound;
   for (const std::uint32_t id : members) {
-    const auto& one = report.regions[id].bound;
-    if (!one)
+    const auto& bound_of_member = report.regions[id].bound;
+    if (!bound_of_member)
       return std::nullopt;
-    if (bound && bound->kind != one->kind)
+    if (bound && bound->kind != bound_of_member->kind)
       return model::Bound{"mixed", "its regions differ: --all shows each"};
     if (!bound)
-      bound = one;
+      bound = bound_of_member;
   }
   return bound;
 }
@@ -284,17 +287,17 @@ base::Held<model::Utilization> common_use(const Report& report,
     const Region& region = report.regions[id];
     if (!region.utilization)
       return std::nullopt;
-    const Use& one = *region.utilization;
+    const Use& use = *region.utilization;
     const double ns =
-        static_cast<double>(region.occurrences) * std::max(one.useful_wall_ns, one.busy_ns);
+        static_cast<double>(region.occurrences) * std::max(use.useful_wall_ns, use.busy_ns);
     if (!common)
-      common = one;
+      common = use;
     for (const auto field :
          {&Use::executed, &Use::useful, &Use::bandwidth, &Use::useful_flop, &Use::useful_bytes}) {
       std::optional<double>& mean = (*common).*field;
-      if (all_ns + ns > 0 && mean && one.*field)
-        mean = (*mean * all_ns + *(one.*field) * ns) / (all_ns + ns);
-      if (!(one.*field))
+      if (all_ns + ns > 0 && mean && use.*field)
+        mean = (*mean * all_ns + *(use.*field) * ns) / (all_ns + ns);
+      if (!(use.*field))
         mean.reset();
     }
     all_ns += ns;
@@ -311,12 +314,12 @@ void add_rows(const Regions* regions, const std::vector<Phase>& phases, Report& 
 }
 
 void finish_rows(Report& report) {
-  const double all = report.total ? report.total->kernel_ns : model::kNan;
+  const double total_ns = report.total ? report.total->kernel_ns : model::kNan;
   const auto share = [&](base::Held<GpuWork>& work) {
     if (work)
-      work->share = all > 0 ? work->kernel_ns / all : model::kNan;
+      work->share = total_ns > 0 ? work->kernel_ns / total_ns : model::kNan;
   };
-  // Of what samples told no instance is known, by which exporters know it.
+  // Exporters recognize a sampled module by the lack of instances.
   const bool sampled =
       std::ranges::find(report.losses, model::LossKind("sampled_regions"), &model::Loss::kind) !=
       report.losses.end();
@@ -327,8 +330,10 @@ void finish_rows(Report& report) {
     region.steady.reset();
     region.samples.clear();
   };
-  for (Region& region : report.regions)
-    without_instances(region), share(region.gpu);
+  for (Region& region : report.regions) {
+    without_instances(region);
+    share(region.gpu);
+  }
   share(report.unattributed);
   for (model::TableRow& row : report.rows) {
     if (!row.merged)

@@ -268,7 +268,7 @@ analyze::Reference reference_of(const fs::path& run, bool measured) {
     reference.groups = std::move(groups);
     return reference;
   }
-  reference.asked = true;
+  reference.metrics_asked = true;
   std::set<std::string> grouped;
   for (model::MetricGroup& group : groups) {
     const auto found = parsed.find("groups");
