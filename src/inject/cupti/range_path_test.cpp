@@ -16,7 +16,7 @@ namespace range_path_test {
 using testing::named;
 using testing::push;
 
-Event with_payload(const std::string& name, std::uint32_t type, std::uint64_t bits) {
+Event with_payload(const char* name, std::uint32_t type, std::uint64_t bits) {
   Event event = named(name);
   event.payload = {type, bits};
   return event;

@@ -237,13 +237,16 @@ class Recording : public ::testing::Test {
   char folder_[64] = "/tmp/rangescope-recording-XXXXXX";
 };
 
-inline Event named(const std::string& name) {
+/// The text must outlive the event.
+inline Event named(const char* text) {
   Event event;
-  event.name = name_of(name.data(), name.size());
+  event.name = name_of(text, std::strlen(text));
   return event;
 }
 inline int push(const std::string& name) {
-  return record_push(named(name));
+  Event event;
+  event.name = name_of(name.data(), name.size());
+  return record_push(event);
 }
 
 }  // namespace rangescope::inject::testing

@@ -3,6 +3,7 @@
 #include "inject/python/modules.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <cstring>
@@ -14,6 +15,22 @@
 
 namespace rangescope::inject::python {
 namespace modules_test {
+
+/// The thread-specific key that is made next. Modules live as long as the process, and so do their
+/// keys: here they would use up all that a process may have.
+class NextKey {
+ public:
+  NextKey() {
+    pthread_key_create(&key_, nullptr);
+    pthread_key_delete(key_);
+  }
+  NextKey(const NextKey&) = delete;
+  NextKey& operator=(const NextKey&) = delete;
+  ~NextKey() { pthread_key_delete(key_); }
+
+ private:
+  pthread_key_t key_{};
+};
 
 /// A process as CPython 3.12 lays it out: a thread, frames of Module._call_impl, a module in each,
 /// and their names, in one piece of memory, as words.
@@ -92,6 +109,7 @@ class Image {
   };
   /// What is told of one launch; with `second`, of one in Python's second life.
   std::string walk(const std::optional<Life>& second = std::nullopt) {
+    const NextKey key;
     std::string told, functions = chosen, off = "off";
     Modules modules(
         [](void* user, std::uint32_t around, const char* name, const char* type, bool) {
