@@ -474,6 +474,21 @@ void judge_regions(const Reference& reference, const std::string& device, Report
 
 namespace {
 
+/// The tree with its nodes, and the contexts of launches where there is GPU work.
+Contexts build_linked_tree(const Session& session, const Options& options, Tree& tree) {
+  tree = build_tree(session, options.domains, options.threads);
+  Contexts contexts;
+  if (has_gpu_work(session)) {
+    contexts = build_contexts(session, tree, options);
+    add_replays(session, options.domains, tree, contexts);
+  }
+  if (session.ranges.empty())
+    add_measured_cells(session, options.domains, tree);
+  link_nodes(tree, session);
+  take_out_recording(session, tree);
+  return contexts;
+}
+
 /// What the ranks of a job have to do with each other.
 void add_ranks(const Regions& regions, Details& details, Report& report) {
   if (report.ranks.size() < 2)
@@ -505,16 +520,8 @@ base::Result<Report> summed_up(const Session& session,
         "Totals by name (nsys stats tables) were left out: the other inputs have more detail.");
   }
 
-  Tree& tree = details.tree = build_tree(session, options.domains, options.threads);
-  Contexts contexts;
-  if (has_gpu_work(session)) {
-    contexts = build_contexts(session, tree, options);
-    add_replays(session, options.domains, tree, contexts);
-  }
-  if (session.ranges.empty())
-    add_measured_cells(session, options.domains, tree);
-  link_nodes(tree, session);
-  take_out_recording(session, tree);
+  Tree& tree = details.tree;
+  const Contexts contexts = build_linked_tree(session, options, tree);
   tree_losses(tree, session, report);
   const auto selected = TRY(select_nodes(tree, session, options, report.notes));
   const auto kernels = TRY(select_kernels(session, options, report.notes));

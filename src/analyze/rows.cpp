@@ -109,45 +109,48 @@ class Builder {
     return !processes.empty() && processes.front().operators;
   }
 
-  /// Children of one row, in order of the first of each. O(n log n), 80 bytes a child while it
-  /// runs.
-  std::vector<model::TableRow> rows_of(const std::vector<std::uint32_t>& ids,
-                                       const model::TableRow* above,
-                                       std::uint32_t parent) {
-    struct Child {
-      std::string_view domain, folded, name;
-      model::RangeKind kind;
-      std::uint32_t place;  // in `ids`
-    };
-    const auto family = [](const Child& child) {
-      return std::tie(child.domain, child.kind, child.folded);
-    };
-    std::deque<std::string> texts;  // folded names that are not the name itself
+  struct Child {
+    std::string_view domain, folded, name;
+    model::RangeKind kind;
+    std::uint32_t place;  ///< in the ids that the row is made of
+
+    [[nodiscard]] auto family() const { return std::tie(domain, kind, folded); }
+  };
+  /// Children of one row: of one name, or of many names that differ in numbers.
+  struct Family {
+    std::size_t first, last;  ///< of the children
+    std::int64_t names;
+  };
+
+  /// Sorted by family and name. `texts`: takes folded names that are not the name itself.
+  [[nodiscard]] std::vector<Child> children_of(const std::vector<std::uint32_t>& ids,
+                                               std::deque<std::string>& texts) const {
     std::vector<Child> children;
     children.reserve(ids.size());
     for (const std::uint32_t id : ids) {
       const Region& region = report_.regions[id];
       const std::string_view name = region.path.empty() ? std::string_view() : region.path.back();
-      std::string folded = folded_name(name, FoldNames::kNumbers);
-      const bool same = folded == name;
-      children.push_back({region.domain,
-                          same ? name : texts.emplace_back(std::move(folded)),
-                          name,
-                          region.kind,
-                          static_cast<std::uint32_t>(children.size())});
+      std::string text = folded_name(name, FoldNames::kNumbers);
+      std::string_view folded = name;
+      if (text != name)
+        folded = texts.emplace_back(std::move(text));
+      const auto place = static_cast<std::uint32_t>(children.size());
+      children.push_back({region.domain, folded, name, region.kind, place});
     }
-    std::sort(children.begin(), children.end(), [&](const Child& a, const Child& b) {
-      return std::tuple_cat(family(a), std::tie(a.name, a.place)) <
-             std::tuple_cat(family(b), std::tie(b.name, b.place));
+    std::sort(children.begin(), children.end(), [](const Child& a, const Child& b) {
+      return std::tuple_cat(a.family(), std::tie(a.name, a.place)) <
+             std::tuple_cat(b.family(), std::tie(b.name, b.place));
     });
-    struct Family {
-      std::size_t first, last;  // of `children`
-      std::int64_t names;
-    };
+    return children;
+  }
+
+  /// In order of the first child of each. Orders the children of a family of many names by place.
+  static std::vector<Family> families_of(std::vector<Child>& children) {
     std::vector<Family> families;
     for (std::size_t first = 0, last = 0; first < children.size(); first = last) {
       const std::size_t before = families.size();
-      for (; last < children.size() && family(children[last]) == family(children[first]); ++last) {
+      for (; last < children.size() && children[last].family() == children[first].family();
+           ++last) {
         if (last == first || children[last].name != children[last - 1].name)
           families.push_back({last, last, 1});
         families.back().last = last + 1;
@@ -164,6 +167,17 @@ class Builder {
     std::sort(families.begin(), families.end(), [&](const Family& a, const Family& b) {
       return children[a.first].place < children[b.first].place;
     });
+    return families;
+  }
+
+  /// Children of one row, in order of the first of each. O(n log n), 80 bytes a child while it
+  /// runs.
+  std::vector<model::TableRow> rows_of(const std::vector<std::uint32_t>& ids,
+                                       const model::TableRow* above,
+                                       std::uint32_t parent) {
+    std::deque<std::string> texts;
+    std::vector<Child> children = children_of(ids, texts);
+    const std::vector<Family> families = families_of(children);
     std::vector<model::TableRow> rows(families.size());
     for (std::size_t i = 0; i < families.size(); ++i) {
       const auto& [first, last, names] = families[i];
