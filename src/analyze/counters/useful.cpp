@@ -129,6 +129,14 @@ std::pair<std::string, std::string> split_unit(const std::string& formula) {
           std::string(base::trim(std::string_view(formula).substr(0, unit)))};
 }
 
+/// The first name in the formula that is not of the payload, or "".
+std::string unknown_name(const base::Formula& formula) {
+  for (const std::string& name : formula.names())
+    if (name != kPayload && !name.starts_with("payload."))
+      return name;
+  return "";
+}
+
 Result<UsefulFlop> parse_one(const std::string& written, const std::string& option, bool of_work) {
   const char* example = of_work ? kWorkExample : kExample;
   const std::string of_what = of_work ? "work" : "FLOPs";
@@ -171,10 +179,9 @@ Result<UsefulFlop> parse_one(const std::string& written, const std::string& opti
   auto parsed = base::Formula::parse(formula);
   if (!parsed)
     return refuse(parsed.error().what, option + " " + written + ", " + parsed.error().where);
-  for (const std::string& name : parsed->names())
-    if (name != kPayload && !name.starts_with("payload."))
-      return refuse("a formula of " + of_what + " knows 'payload' only, not '" + name + "'",
-                    option + " " + written);
+  if (const std::string name = unknown_name(*parsed); !name.empty())
+    return refuse("a formula of " + of_what + " knows 'payload' only, not '" + name + "'",
+                  option + " " + written);
   rule.flop = std::move(*parsed);
   return rule;
 }

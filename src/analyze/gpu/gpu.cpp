@@ -456,6 +456,14 @@ class RegionGpuWork {
   const std::vector<std::vector<GroupUse>> uses_;
 };
 
+/// The report has all kernels of the run, its total the first ones.
+void set_total(GpuWork total, std::size_t top_kernels, model::Report& report) {
+  report.kernels = total.top_kernels;
+  if (total.top_kernels.size() > top_kernels)
+    total.top_kernels.resize(top_kernels);
+  report.total = std::move(total);
+}
+
 /// PyTorch's annotations of a GPU's own timeline launch nothing: what ran in them is not known.
 bool is_annotation(const Session& session, const model::Region& region) {
   return !session.processes.empty() && session.processes.front().operators &&
@@ -529,11 +537,7 @@ std::vector<std::uint64_t> add_gpu_work(const Regions& regions,
       region.gpu = std::move(work);
   });
   report.unattributed = std::move(works[sets.unattributed_region]);
-  report.kernels = works[sets.total_region].top_kernels;
-  GpuWork& total = works[sets.total_region];
-  if (total.top_kernels.size() > options.top_kernels)
-    total.top_kernels.resize(options.top_kernels);
-  report.total = std::move(total);
+  set_total(std::move(works[sets.total_region]), options.top_kernels, report);
   add_samples(session, contexts, sets, sums.groups, report);
   add_stalls(session, contexts, sets, report);
   if (details == nullptr)

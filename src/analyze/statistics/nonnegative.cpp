@@ -26,6 +26,12 @@ std::vector<Index> marked(const std::vector<char>& marks) {
   return indexes;
 }
 
+/// Sets the chosen elements of `out`.
+void set_chosen(const std::vector<Index>& chosen, const Vector& values, std::vector<double>& out) {
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    out[unsigned_index(chosen[i])] = values[static_cast<Index>(i)];
+}
+
 /// Wrong are positive unknowns that came out negative, and zeros that want to grow.
 std::vector<std::size_t> wrong_unknowns(const std::vector<char>& passive,
                                         const std::vector<double>& x,
@@ -63,8 +69,7 @@ NonNegative solve_nonnegative(const Gram& gram, const std::vector<double>& b) {
     factor.compute(a(chosen, chosen));
     const Vector solved = factor.solve(right);
     std::fill(out.x.begin(), out.x.end(), 0);
-    for (Index i = 0; i < size; ++i)
-      out.x[unsigned_index(chosen[unsigned_index(i)])] = solved[i];
+    set_chosen(chosen, solved, out.x);
     const Vector slope = a * Eigen::Map<const Vector>(out.x.data(), static_cast<Index>(n)) -
                          Eigen::Map<const Vector>(b.data(), static_cast<Index>(n));
     std::vector<std::size_t> wrong = wrong_unknowns(passive, out.x, slope, b);

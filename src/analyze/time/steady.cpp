@@ -310,6 +310,20 @@ Spans open_spans(const Regions& regions, std::uint32_t number) {
   return spans;
 }
 
+/// Time of cells that is the program's, and what recording added to it.
+struct ProgramTime {
+  std::uint64_t inclusive = 0, recorded = 0;
+
+  /// How long the spans are without what recording added, by its share of the cells' time.
+  [[nodiscard]] std::int64_t without_recorded(const Spans& spans) const {
+    if (recorded == 0)
+      return covered_ns(spans);
+    const auto length = static_cast<double>(covered_ns(spans));
+    const auto program = static_cast<double>(inclusive);
+    return static_cast<std::int64_t>(length * program / (program + static_cast<double>(recorded)));
+  }
+};
+
 /// How long regions were open: a union over their cells, O(n log n) and 16 bytes an occurrence, but
 /// for a process of one thread, whose push/pop ranges follow one another.
 void add_open_times(const Regions& regions,
@@ -321,19 +335,8 @@ void add_open_times(const Regions& regions,
     for (const std::uint32_t number : regions.cells(r))
       if (const Cell& cell = regions.tree.cells[number]; cell.closed > 0)
         of_process[cell.process].push_back(number);
-  struct Time {
-    std::uint64_t inclusive = 0, recorded = 0;
-    [[nodiscard]] std::int64_t without_recorded(const Spans& spans) const {
-      if (recorded == 0)
-        return covered_ns(spans);
-      const auto length = static_cast<double>(covered_ns(spans));
-      const auto program = static_cast<double>(inclusive);
-      return static_cast<std::int64_t>(length * program /
-                                       (program + static_cast<double>(recorded)));
-    }
-  };
   Spans spans_of_run;
-  Time time_of_run;
+  ProgramTime time_of_run;
   for (const auto& [process, cells] : of_process) {
     const std::uint32_t thread = regions.tree.cells[cells.front()].thread;
     const bool in_turn = std::ranges::all_of(cells, [&](std::uint32_t number) {
@@ -341,7 +344,7 @@ void add_open_times(const Regions& regions,
       return cell.thread == thread && cell.kind == model::RangeKind::kPushPop;
     });
     Spans spans;
-    Time time_of_process;
+    ProgramTime time_of_process;
     std::int64_t open = 0;
     for (const std::uint32_t number : cells) {
       const Cell& cell = regions.tree.cells[number];
@@ -357,7 +360,7 @@ void add_open_times(const Regions& regions,
       if (cell.thread < session.threads.size())
         out.of_thread[session.threads[cell.thread].tid] += ns;
       open += ns;
-      for (Time* time : {&time_of_process, &time_of_run}) {
+      for (ProgramTime* time : {&time_of_process, &time_of_run}) {
         time->inclusive += cell.inclusive_ns;
         time->recorded += cell.recorded_ns;
       }
