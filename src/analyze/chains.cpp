@@ -96,9 +96,9 @@ bool can_join(const TableRow& outer_row,
   const bool same_stack = outer.domain == inner.domain &&
                           outer.kind == model::RangeKind::kPushPop && inner.kind == outer.kind;
   const bool are_modules = outer.module && inner.module;
-  const bool one_has_siblings = outer_row.siblings == 1 || inner_row.siblings == 1;
-  return same_stack && are_modules && one_has_siblings && outer.unclosed == 0 &&
-         outer.notes.empty();
+  const bool one_has_one_name = outer_row.siblings == 1 || inner_row.siblings == 1;
+  const bool outer_has_remarks = outer.unclosed != 0 || !outer.notes.empty();
+  return same_stack && are_modules && one_has_one_name && !outer_has_remarks;
 }
 
 }  // namespace

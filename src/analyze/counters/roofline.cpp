@@ -395,7 +395,9 @@ void add_summed_rates(model::Region& region) {
 void add_bounds(model::Report& report, const model::Peaks* peaks) {
   for (model::Region& region : report.regions) {
     const bool counted = has_counters(region);
-    if (!counted && !(region.gpu && region.gpu->kernels > 0) && !region.utilization)
+    const bool has_kernels = region.gpu && region.gpu->kernels > 0;
+    const bool is_judged = counted || has_kernels || region.utilization;
+    if (!is_judged)
       continue;
     if (counted || region.gpu) {
       add_summed_rates(region);

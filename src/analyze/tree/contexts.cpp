@@ -220,6 +220,8 @@ class ProcessSweep {
         found_.push_back(forward | kInherited);
   }
 
+  /// Adds the start/end ranges of the process that are open from `start` to `end`. Calls come in
+  /// order of their start: what has ended before is forgotten.
   void add_overlays(std::int64_t start, std::int64_t end) {
     for (; next_overlay_ < overlays_.size() && range_of(overlays_[next_overlay_]).start_ns <= start;
          ++next_overlay_) {

@@ -58,6 +58,7 @@ std::vector<char> worth_taking(const Tree& tree,
     added[tree.cells[cell].node] += added_to_cell[cell];
     wall[tree.cells[cell].node] += static_cast<double>(tree.cells[cell].inclusive_ns);
   }
+  // A node that is worth it makes the top of its tree so, and that all nodes below.
   std::vector<char> worth(tree.nodes.size(), 0);
   for (std::size_t i = tree.depth_first.size(); i-- > 0;) {
     const std::uint32_t node = tree.depth_first[i], above = tree.nodes[node].parent;
