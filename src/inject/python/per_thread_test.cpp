@@ -14,7 +14,7 @@ struct Counted {
 };
 
 TEST(PerThreads, AThreadKeepsItsOwn) {
-  PerThread<Counted> counts;
+  static PerThread<Counted> counts;  // its memory is never freed
   Counted* mine = counts.mine();
   ASSERT_NE(mine, nullptr);
   mine->uses = 3;
@@ -22,7 +22,7 @@ TEST(PerThreads, AThreadKeepsItsOwn) {
 }
 
 TEST(PerThreads, ThreadsThatRunAtOnceHaveDifferentOnes) {
-  PerThread<Counted> counts;
+  static PerThread<Counted> counts;  // its memory is never freed
   std::promise<Counted*> taken;
   std::promise<void> may_end;
   std::thread other([&] {
@@ -36,7 +36,7 @@ TEST(PerThreads, ThreadsThatRunAtOnceHaveDifferentOnes) {
 }
 
 TEST(PerThreads, ThatOfAThreadThatEndedGoesToTheNext) {
-  PerThread<Counted> counts;
+  static PerThread<Counted> counts;  // its memory is never freed
   std::set<Counted*> all;
   for (int thread = 0; thread < 5; ++thread)
     std::thread([&] {
@@ -49,7 +49,7 @@ TEST(PerThreads, ThatOfAThreadThatEndedGoesToTheNext) {
 }
 
 TEST(PerThreads, EachOneIsVisitedOnce) {
-  PerThread<Counted> counts;
+  static PerThread<Counted> counts;  // its memory is never freed
   counts.mine()->uses = 1;
   std::promise<void> taken, may_end;
   std::thread other([&] {
