@@ -150,14 +150,14 @@ void bind_report(const Arguments& command, ReportChoice& choice) {
 
 void bind_read(const Arguments& command, read::Options& options) {
   const Arguments app = command.under("Reading");
-  app.add_option("--rank",
-                 [&options](const std::string& text) {
-                   const auto ranks = profile::parse_ranks({text}, "--rank");
-                   if (!ranks)
-                     refuse("--rank", ranks.error().what, ranks.error().hint);
-                   options.ranks.insert(options.ranks.end(), ranks->begin(), ranks->end());
-                 })
-      .repeated();
+  using Take = std::function<void(const std::vector<std::string>&)>;
+  const Take take_ranks = [&options](const auto& texts) {
+    auto ranks = profile::parse_ranks(texts, "--rank");
+    if (!ranks)
+      refuse("--rank", ranks.error().what, ranks.error().hint);
+    options.ranks = std::move(*ranks);
+  };
+  app.add_option("--rank", take_ranks).repeated();
   app.add_option("--nsys", options.nsys_path);
   app.add_option("--number-format", options.number_format).one_of({"C", "en", "de", "fr"});
 }
