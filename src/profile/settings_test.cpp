@@ -1,30 +1,13 @@
 #include "profile/settings.hpp"
-#include "base/source_dir.hpp"
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include "profile/composed_test.hpp"
 
 namespace rangescope::profile {
 namespace settings_test {
 
 using Words = std::vector<std::string>;
-
-/// The shipped configuration with these assignments, by the command line or by the environment.
-config::Config composed(const Words& assignments,
-                        config::Source source = config::Source::kOverride) {
-  config::Inputs inputs;
-  inputs.shipped = std::filesystem::path(base::source_dir) / "conf";
-  for (const std::string& word : assignments) {
-    auto parsed = config::parse_override(word, {.source = source, .name = word});
-    EXPECT_TRUE(parsed.has_value()) << word;
-    if (parsed)
-      inputs.overrides.push_back(std::move(*parsed));
-  }
-  auto config = config::compose(inputs);
-  EXPECT_TRUE(config.has_value()) << (config ? "" : base::to_string(config.error()));
-  return config ? std::move(*config) : config::Config{};
-}
 
 Words included(const config::Config& config) {
   const auto ranges = ranges_of(config);
