@@ -162,16 +162,17 @@ void warn_of_idle_keys(const config::Config& config) {
       keys += done.key;
     }
   }
-  if (config.list("pipeline.native.metrics").empty() &&
-      config.text("pipeline.native.pc").value_or("off") == "off")
+  const bool counts = !config.list("pipeline.native.metrics").empty() ||
+                      config.text("pipeline.native.pc").value_or("off") != "off";
+  if (!counts)
     for (const config::Assignment& done : config.history)
       for (const std::string_view key :
            {"per", "rounds", "passes", "flush_caches", "arm_wait", "skip_first", "trace_first"})
         if (done.origin.on_command_line() && done.key == "pipeline.native." + std::string(key))
           base::warn("no metrics are requested, so there is no use for " + done.key +
                      "; add --metrics");
-  if (config.integer("ranges.every").value_or(1) > 1 &&
-      config.list("pipeline.native.metrics").empty() && !config.flag("pipeline.ncu.enable"))
+  if (config.integer("ranges.every").value_or(1) > 1 && !counts &&
+      !config.flag("pipeline.ncu.enable"))
     base::warn(
         "no counters are requested, so ranges.every has no effect: traces hold every instance; add "
         "--metrics");

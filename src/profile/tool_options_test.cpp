@@ -196,6 +196,7 @@ TEST(IdleKeys, EveryCountsNothingInATrace) {
   EXPECT_EQ(warned_of({"ranges.every=1"}), "");
   EXPECT_EQ(warned_of({"ranges.every=10", "pipeline.ncu.enable=true"}), "");
   EXPECT_EQ(warned_of({"ranges.every=10", "pipeline.native.metrics=[memory]"}), "");
+  EXPECT_EQ(warned_of({"ranges.every=10", "pipeline.native.pc=on"}), "");
 }
 
 Words kernels_in(const config::Config& config) {
