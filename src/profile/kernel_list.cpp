@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "config/yaml.hpp"
+#include "model/kernel_name.hpp"
 #include "read/registry.hpp"
 
 namespace rangescope::profile {
@@ -59,7 +60,7 @@ base::Result<std::vector<ListedKernel>> read_yaml_list(const fs::path& file) {
                         "a kernel without name and regex",
                         config::to_string(item.origin),
                         "Add its name");
-    if (only_match(kernel.regex) == kernel.name)
+    if (!kernel.name.empty() && only_match(kernel.regex) == kernel.name)
       kernel.regex.clear();
     kernels.push_back(std::move(kernel));
   }
@@ -72,6 +73,12 @@ base::Result<std::vector<ListedKernel>> read_recorded_list(const fs::path& file)
 }
 
 }  // namespace
+
+std::string listed_title(const ListedKernel& kernel) {
+  if (kernel.name.empty())
+    return kernel.regex;
+  return std::string(model::short_kernel_name(kernel.name));
+}
 
 std::vector<ListedKernel> listed_of(std::span<const analyze::ChosenKernel> chosen) {
   std::vector<ListedKernel> kernels;

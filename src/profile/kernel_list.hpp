@@ -25,6 +25,9 @@ struct ListedKernel {
   std::string description;  ///< shown where the kernel is chosen
 };
 
+/// What a note calls it: the function's name without arguments, or the regex of one without a name.
+[[nodiscard]] std::string listed_title(const ListedKernel& kernel);
+
 /// Chosen by GPU time, with a description that has the time and the calls of each.
 [[nodiscard]] std::vector<ListedKernel> listed_of(std::span<const analyze::ChosenKernel> chosen);
 

@@ -37,6 +37,42 @@ kernels:
   EXPECT_EQ((*again)[1].regex, ".*gemm.*");
 }
 
+TEST(KernelList, ARegexAloneIsAFamilyOfKernels) {
+  const auto kernels = read_text(R"(
+kernels:
+  - regex: '.*gemm.*'
+    description: 'all of them'
+)");
+  ASSERT_TRUE(kernels) << base::to_string(kernels.error());
+  ASSERT_EQ(kernels->size(), 1u);
+  EXPECT_EQ((*kernels)[0].name, "");
+  EXPECT_EQ((*kernels)[0].regex, ".*gemm.*");
+  EXPECT_EQ(listed_title((*kernels)[0]), ".*gemm.*");
+  EXPECT_EQ(listed_title({.name = "ns::gemm<float>(float*)"}), "gemm");
+}
+
+TEST(KernelList, ChosenKernelsAreDescribedByTimeAndCalls) {
+  const std::vector<analyze::ChosenKernel> chosen = {
+      {.name = "gemm", .total_ns = 3e6, .calls = 12},
+      {.name = "softmax", .total_ns = 500, .calls = 1}};
+  const auto listed = listed_of(chosen);
+  ASSERT_EQ(listed.size(), 2u);
+  EXPECT_EQ(listed[0].description, "Kernel #1 - 3.000 ms of GPU time, 12 calls");
+  EXPECT_EQ(listed[1].description, "Kernel #2 - 500 ns of GPU time, 1 call");
+  EXPECT_EQ(listed[1].regex, "");
+}
+
+TEST(KernelList, AnOperatorThatIsEscapedIsALetter) {
+  const auto kernels = read_text(R"(
+kernels:
+  - {name: 'a.b', regex: '^a\.b$'}
+  - {name: 'a.b', regex: '^a.b$'}
+)");
+  ASSERT_TRUE(kernels) << base::to_string(kernels.error());
+  EXPECT_EQ((*kernels)[0].regex, "");
+  EXPECT_EQ((*kernels)[1].regex, "^a.b$");
+}
+
 TEST(KernelList, ATableIsInTheOrderOfTheTime) {
   const auto kernels = read_kernel_list(std::string(base::source_dir) +
                                         "/tests/golden/nsys/zoo_cuda_gpu_kern_sum.csv");

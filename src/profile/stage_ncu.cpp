@@ -282,7 +282,7 @@ class Ncu : public Stage {
     for (const ListedKernel& kernel : std::span(listed_).first(count)) {
       if (!described.empty())
         described += "; ";
-      described += model::short_kernel_name(kernel.name);
+      described += listed_title(kernel);
       if (!kernel.description.empty())
         described += " (" + kernel.description + ")";
     }
