@@ -1,6 +1,7 @@
 #include "profile/window_choice.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.hpp"
 #include "config/schema.hpp"
@@ -62,9 +63,10 @@ base::Result<WindowChoice::When> parse_when(const std::string& text) {
     if (const auto percent = base::to_double(limit.substr(1)))
       when.quantile = *percent / 100;
   }
-  if (when.range.empty() || words.size() > 2 || !factor || *factor <= 0 ||
-      (when.limit_ns > 0 && words.size() == 2) ||
-      (when.limit_ns <= 0 && (when.quantile <= 0 || when.quantile >= 1)))
+  const bool is_factor = factor && std::isfinite(*factor) && *factor > 0;
+  const bool is_quantile = when.quantile > 0 && when.quantile < 1;
+  if (when.range.empty() || words.size() > 2 || !is_factor ||
+      (when.limit_ns > 0 && words.size() == 2) || (when.limit_ns <= 0 && !is_quantile))
     return wrong();
   when.factor = *factor;
   return when;

@@ -48,8 +48,27 @@ TEST(When, WhatIsNoConditionIsRefused) {
                            "step > p0",
                            "step > p100",
                            "step > 20ms * 2",
-                           "step > p99 * 0"})
+                           "step > p99 * 0",
+                           "step > p99 * nan",
+                           "step > p99 * inf",
+                           "step > pnan"})
     EXPECT_FALSE(parse_when(text)) << text;
+}
+
+TEST(When, ARangeMayHoldWhatSeparatesItFromItsLimit) {
+  const WindowChoice::When when = when_of("a > b*c > p95 * 2");
+  EXPECT_EQ(when.range, "a > b*c");
+  EXPECT_DOUBLE_EQ(when.quantile, 0.95);
+  EXPECT_EQ(when.factor, 2);
+}
+
+TEST(Window, AnyChoiceIsOne) {
+  EXPECT_FALSE(WindowChoice{}.any());
+  EXPECT_TRUE(WindowChoice{.stopped = true}.any());
+  EXPECT_TRUE(WindowChoice{.length = std::chrono::seconds(1)}.any());
+  EXPECT_TRUE((WindowChoice{.counted = WindowChoice::Counted{"step", 1, 1}}.any()));
+  // A condition alone keeps nothing.
+  EXPECT_FALSE(WindowChoice{.when = WindowChoice::When{}}.any());
 }
 
 TEST(Window, InstancesAreCountedFromOne) {
