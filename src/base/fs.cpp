@@ -34,7 +34,9 @@ Result<int> open_for_reading(const std::filesystem::path& path, int more_flags =
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | more_flags);
   if (fd >= 0)
     return fd;
-  const Code code = errno == EACCES || errno == EPERM ? Code::kPermission : Code::kNoInput;
+  Code code = Code::kNoInput;
+  if (is_permission_error(errno))
+    code = Code::kPermission;
   return fail(code, "cannot open the file: " + reason(), path.string());
 }
 
@@ -84,8 +86,9 @@ Result<std::string> read_from(int fd,
 }
 
 tl::unexpected<Error> cannot_write(const std::filesystem::path& path) {
-  const Code code =
-      errno == EACCES || errno == EPERM || errno == EROFS ? Code::kPermission : Code::kIo;
+  Code code = Code::kIo;
+  if (is_write_permission_error(errno))
+    code = Code::kPermission;
   std::string hint;
   if (errno == EFBIG)
     hint = "Raise the limit on the size of files: ulimit -f unlimited";
@@ -98,8 +101,10 @@ tl::unexpected<Error> cannot_write(const std::filesystem::path& path) {
 
 Result<std::string> read_file(const std::filesystem::path& path) {
   std::error_code error;
-  const bool regular = std::filesystem::is_regular_file(path, error);
-  const int fd = TRY(open_for_reading(path, O_NOCTTY | (regular ? O_NONBLOCK : 0)));
+  int flags = O_NOCTTY;
+  if (std::filesystem::is_regular_file(path, error))
+    flags |= O_NONBLOCK;
+  const int fd = TRY(open_for_reading(path, flags));
   return read_from(fd, path, SIZE_MAX);
 }
 

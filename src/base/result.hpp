@@ -29,6 +29,11 @@ enum class Code : int {
   kDataLoss = 83,         ///< captured, but with losses, under --strict
 };
 
+/// Does this errno say that the user lacks a permission?
+[[nodiscard]] bool is_permission_error(int error) noexcept;
+/// The same of an errno of writing: read-only file systems count too.
+[[nodiscard]] bool is_write_permission_error(int error) noexcept;
+
 /// The process exit code of `code`.
 [[nodiscard]] constexpr int exit_code(Code code) noexcept {
   return static_cast<int>(code);

@@ -30,7 +30,7 @@ tl::unexpected<base::Error> folder_error(const std::string& what, const fs::path
   base::Code code = base::Code::kIo;
   if (errno == ENOENT)
     code = base::Code::kNoInput;
-  if (errno == EACCES || errno == EPERM || errno == EROFS)
+  if (base::is_write_permission_error(errno))
     code = base::Code::kPermission;
   return base::fail(code, what + ": " + std::strerror(errno), path.string());
 }

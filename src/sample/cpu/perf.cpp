@@ -282,7 +282,7 @@ base::Error refusal(int error, int paranoid, bool seccomp) {
                 std::string(std::strerror(error)) + ")",
             {},
             {}};
-  const bool is_forbidden = error == EPERM || error == EACCES;
+  const bool is_forbidden = base::is_permission_error(error);
   if (is_forbidden && paranoid > 2)
     return {Code::kPermission,
             "kernel.perf_event_paranoid is " + std::to_string(paranoid) +
@@ -525,7 +525,7 @@ std::vector<CounterTotal> Events::totals() const {
 int Events::open_rings(perf_event_attr& attributes, int cpus, std::size_t page, std::size_t data) {
   for (int cpu = 0; cpu < cpus; ++cpu) {
     int fd = open_event(attributes, cpu);
-    if (fd < 0 && (errno == EACCES || errno == EPERM) && kernel_ && cpu == 0) {
+    if (fd < 0 && base::is_permission_error(errno) && kernel_ && cpu == 0) {
       attributes.exclude_kernel = 1;
       kernel_ = false;
       fd = open_event(attributes, cpu);

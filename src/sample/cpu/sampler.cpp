@@ -50,7 +50,7 @@ std::string why_not_counted(int error) {
   if (error == ENOENT || error == ENODEV || error == EOPNOTSUPP)
     return "this machine does not provide this counter (few virtual machines do); --cpu-counters "
            "software works anywhere";
-  if (error == EACCES || error == EPERM)
+  if (base::is_permission_error(error))
     return "it counts in the kernel, which kernel.perf_event_paranoid forbids (set it to 1)";
   return std::strerror(error);
 }
