@@ -79,39 +79,41 @@ const char* const kCure =
 
 Result<Api> load() {
   Api api;
-  std::string tried;
-  const char* path = std::getenv("RANGESCOPE_DUCKDB");
-  const std::string beside =
+  std::string load_error;
+  const char* named_path = std::getenv("RANGESCOPE_DUCKDB");
+  const std::string installed_path =
       (self_path().parent_path().parent_path() / "lib" / "libduckdb.so").string();
-  const bool named = path != nullptr && *path != '\0';
-  std::vector<std::string> places = {beside, "libduckdb.so"};
-  if (named)
-    places = {path};
-  for (const std::string& place : places) {
-    api.library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const bool is_named = named_path != nullptr && *named_path != '\0';
+  std::vector<std::string> paths = {installed_path, "libduckdb.so"};
+  if (is_named)
+    paths = {named_path};
+  for (const std::string& path : paths) {
+    api.library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (api.library != nullptr)
       break;
-    if (named)
-      tried = ::dlerror();
+    if (is_named)
+      load_error = ::dlerror();
   }
-  const std::string variable = named ? "RANGESCOPE_DUCKDB" : "";
-  if (api.library == nullptr && named)
-    return fail(Code::kToolMissing, "DuckDB cannot be loaded: " + tried, variable, kCure);
+  std::string variable;
+  if (is_named)
+    variable = "RANGESCOPE_DUCKDB";
+  if (api.library == nullptr && is_named)
+    return fail(Code::kToolMissing, "DuckDB cannot be loaded: " + load_error, variable, kCure);
   if (api.library == nullptr)
     return fail(Code::kToolMissing, "there is no DuckDB here", variable, kCure);
-  std::string lacks;
+  std::string missing_function;
   const auto bind = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
         ::dlsym(api.library, (std::string("duckdb_") + name).c_str()));
     if (function == nullptr)
-      lacks = std::string("duckdb_") + name;
+      missing_function = std::string("duckdb_") + name;
   };
 #define RANGESCOPE_BIND(result, name, ...) bind(api.name, #name);
   RANGESCOPE_DUCKDB(RANGESCOPE_BIND)
 #undef RANGESCOPE_BIND
-  if (!lacks.empty())
+  if (!missing_function.empty())
     return fail(Code::kToolMissing,
-                "this DuckDB is unknown to rangescope: it lacks " + lacks,
+                "this DuckDB is unknown to rangescope: it lacks " + missing_function,
                 variable,
                 kCure);
   return api;
@@ -124,7 +126,7 @@ const Result<Api>& api() {
 }
 
 std::string failure_text(const char* message) {
-  return message != nullptr ? message : "unknown failure";
+  return text_or(message, "unknown failure");
 }
 
 /// DuckDB's messages name the kind of failure first, and may go over several lines with a copy of
@@ -135,7 +137,10 @@ Error duck_error(const char* message) {
   const bool is_about_data = text.starts_with("IO Error") || text.starts_with("Out of Memory") ||
                              text.starts_with("INTERRUPT") || text.starts_with("Invalid") ||
                              text.starts_with("Serialization");
-  return {is_about_data ? Code::kBadData : Code::kUsage, printable(first_line), "SQL", {}};
+  Code code = Code::kUsage;
+  if (is_about_data)
+    code = Code::kBadData;
+  return {code, printable(first_line), "SQL", {}};
 }
 
 // duckdb_type
@@ -217,7 +222,9 @@ struct DuckRows::Held {
 };
 
 std::string Duck::version() {
-  return api() ? api()->library_version() : "";
+  if (!api())
+    return "";
+  return api()->library_version();
 }
 
 Result<Duck> Duck::open(int threads, const std::filesystem::path& temporary) {
@@ -248,7 +255,7 @@ Result<Duck> Duck::open(int threads, const std::filesystem::path& temporary) {
   api()->destroy_config(&config);
   if (opened != kSuccess ||
       api()->connect(duck.handle_->database, &duck.handle_->connection) != kSuccess) {
-    const std::string reason = error != nullptr ? error : "no connection";
+    const std::string reason = text_or(error, "no connection");
     api()->free(error);
     return fail(Code::kInternal, "DuckDB does not start: " + reason);
   }

@@ -19,6 +19,7 @@ struct ConnectOption {
   char *keyword, *envvar, *compiled, *val, *label, *dispchar;
   int dispsize;
 };
+constexpr std::string_view kInsufficientPrivilege = "42501";
 constexpr int kConnectionOk = 0, kConnectionBad = 1, kSqlState = 'C', kPrimary = 'M';
 constexpr int kPollFailed = 0, kPollReading = 1, kPollWriting = 2, kPollOk = 3;
 constexpr int kCommandOk = 1, kTuplesOk = 2, kNonFatal = 6, kFatal = 7, kSingleTuple = 9;
@@ -98,7 +99,7 @@ const Result<Libpq>& libpq() {
 
 /// libpq's message, on one line, without secrets.
 std::string message_of(const char* text) {
-  const std::string message(trim(text != nullptr ? text : "unknown failure"));
+  const std::string message(trim(text_or(text, "unknown failure")));
   return printable(redact_text(replace_all(message, "\n", " ")));
 }
 
@@ -116,7 +117,7 @@ Result<int> check_address(const std::string& url) {
   bool secret = false, sound = options != nullptr;
   std::int64_t seconds = 0;
   for (const ConnectOption* option = options; sound && option->keyword != nullptr; ++option) {
-    const std::string_view key = option->keyword, value = option->val != nullptr ? option->val : "";
+    const std::string_view key = option->keyword, value = text_or(option->val, "");
     secret |= (key == "password" || key == "sslpassword") && !value.empty();
     sound = key != "port" || value.find_first_not_of("0123456789,") == std::string_view::npos;
     if (key == "connect_timeout")
@@ -215,12 +216,12 @@ Error connection_error(const std::string& message, const std::string& address) {
     hint =
         "Check sslmode and sslrootcert of the address: the server's certificate must come from "
         "that CA";
-  if (is_refused)
+  Code code = Code::kNoInput;
+  if (is_refused) {
+    code = Code::kPermission;
     hint = "Put the password into ~/.pgpass or PGPASSWORD";
-  return {is_refused ? Code::kPermission : Code::kNoInput,
-          "no connection: " + message,
-          address,
-          std::move(hint)};
+  }
+  return {code, "no connection: " + message, address, std::move(hint)};
 }
 
 /// The answer to a query that was sent.
@@ -282,9 +283,10 @@ class Answer {
   [[nodiscard]] Error error_of(void* result) const {
     const char* state = pq_.resultErrorField(result, kSqlState);
     const char* primary = pq_.resultErrorField(result, kPrimary);
-    const bool is_refused = state != nullptr && std::string_view(state) == "42501";
-    const char* message = primary != nullptr ? primary : pq_.errorMessage(handle_);
-    const Code code = is_refused ? Code::kPermission : Code::kBadData;
+    Code code = Code::kBadData;
+    if (text_or(state, "") == kInsufficientPrivilege)
+      code = Code::kPermission;
+    const char* message = text_or(primary, pq_.errorMessage(handle_));
     return {code, message_of(message), name_, {}};
   }
 
@@ -360,9 +362,9 @@ Result<Postgres> Postgres::connect(const std::string& url, const Limits& limits)
     failure = finish_connecting(handle, limits, patience);
   else
     failure = message_of(libpq()->errorMessage(handle));
-  const auto text = [](const char* part) { return std::string(part != nullptr ? part : ""); };
-  const std::string port = text(libpq()->port(handle));
-  const std::string host = text(libpq()->host(handle)), database = text(libpq()->db(handle));
+  const std::string host = text_or(libpq()->host(handle), "");
+  const std::string port = text_or(libpq()->port(handle), "");
+  const std::string database = text_or(libpq()->db(handle), "");
   postgres.name_ = printable(address_text(host, port, database));
   if (!failure.empty() || libpq()->status(handle) != kConnectionOk)
     return tl::make_unexpected(connection_error(failure, postgres.name_));

@@ -22,6 +22,19 @@ namespace rangescope::base {
 [[nodiscard]] constexpr std::string_view file_name(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);
 }
+/// A C string that may be null.
+[[nodiscard]] constexpr const char* text_or(const char* text, const char* fallback) noexcept {
+  if (text == nullptr)
+    return fallback;
+  return text;
+}
+/// `text`, or `fallback` if it is empty.
+[[nodiscard]] constexpr std::string_view non_empty_or(std::string_view text,
+                                                      std::string_view fallback) noexcept {
+  if (text.empty())
+    return fallback;
+  return text;
+}
 [[nodiscard]] std::string replace_all(std::string_view text,
                                       std::string_view from,
                                       std::string_view to);
