@@ -53,7 +53,9 @@ bool ElfFile::is_static() const {
 }
 
 bool ElfFile::has_section(std::string_view name) const {
-  const auto names_section = head_ ? section(head_->e_shstrndx) : std::nullopt;
+  if (!head_)
+    return false;
+  const auto names_section = section(head_->e_shstrndx);
   if (!names_section)
     return false;
   const std::string names = read(names_section->sh_offset, names_section->sh_size);

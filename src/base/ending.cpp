@@ -44,7 +44,9 @@ bool Ending::sent_it(pid_t sender) const {
     if (ancestor == child_)
       return true;
     const auto process = process_at(ancestor);
-    ancestor = process ? process->parent : 0;
+    if (!process)
+      break;
+    ancestor = process->parent;
   }
   return !mark_.empty() && is_marked(sender, mark_);  // an orphan
 }

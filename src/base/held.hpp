@@ -15,8 +15,14 @@ class Held {
   Held() = default;
   Held(std::nullopt_t) {}
   Held(T value) : value_(std::make_unique<T>(std::move(value))) {}
-  Held(std::optional<T> value) : value_(value ? std::make_unique<T>(std::move(*value)) : nullptr) {}
-  Held(const Held& other) : value_(other ? std::make_unique<T>(*other) : nullptr) {}
+  Held(std::optional<T> value) {
+    if (value)
+      value_ = std::make_unique<T>(std::move(*value));
+  }
+  Held(const Held& other) {
+    if (other)
+      value_ = std::make_unique<T>(*other);
+  }
   Held(Held&&) noexcept = default;
   Held& operator=(Held other) noexcept {
     value_ = std::move(other.value_);

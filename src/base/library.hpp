@@ -1,5 +1,5 @@
-// Libraries of the GPU's driver and toolkit, loaded where they are: functions are called by their
-// names, and what a version lacks has no answer.
+// Libraries of the GPU's driver and toolkit, loaded if they are installed. Functions are called by
+// name; a function that this version lacks has no answer.
 #pragma once
 
 #include <dlfcn.h>
@@ -8,24 +8,28 @@
 
 namespace rangescope::base {
 
-/// Stays loaded: threads of it may run to the end.
+/// Never unloaded: its threads may run until the process ends.
 class Library {
  public:
   static constexpr int kNoFunction = 13;  ///< NVML_ERROR_FUNCTION_NOT_FOUND
 
   explicit Library(const char* path) : handle_(::dlopen(path, RTLD_NOW | RTLD_LOCAL)) {}
   [[nodiscard]] bool loaded() const { return handle_ != nullptr; }
-  /// Null where there is none.
+  /// Null if the library is not loaded or has no function of this name.
   template <class Function>
   [[nodiscard]] Function* function(const char* name) const {
-    return handle_ != nullptr ? reinterpret_cast<Function*>(::dlsym(handle_, name)) : nullptr;
+    if (handle_ == nullptr)
+      return nullptr;
+    return reinterpret_cast<Function*>(::dlsym(handle_, name));
   }
-  /// The answer of a function, whose arguments must have its very types; kNoFunction where this
-  /// version has none of that name.
+  /// The answer of a function; kNoFunction if this version lacks it. The arguments must have
+  /// exactly the types of its parameters.
   template <class... Arguments>
   int call(const char* name, Arguments... arguments) const {
-    const auto found = function<int(Arguments...)>(name);
-    return found != nullptr ? found(arguments...) : kNoFunction;
+    const auto callee = function<int(Arguments...)>(name);
+    if (callee == nullptr)
+      return kNoFunction;
+    return callee(arguments...);
   }
 
  private:
@@ -42,11 +46,15 @@ class Nvml : public Library {
   template <class... Arguments>
   [[nodiscard]] std::string text(const char* name, Arguments... arguments) const {
     char bytes[kTextBytes] = {};
-    return call(name, arguments..., static_cast<char*>(bytes), kTextBytes - 1) == 0 ? bytes : "";
+    if (call(name, arguments..., static_cast<char*>(bytes), kTextBytes - 1) != 0)
+      return "";
+    return bytes;
   }
   [[nodiscard]] std::string words_of(int code) const {
     const auto words_of = function<const char*(int)>("nvmlErrorString");
-    const char* words = words_of != nullptr ? words_of(code) : nullptr;
+    const char* words = nullptr;
+    if (words_of != nullptr)
+      words = words_of(code);
     if (words == nullptr)
       return "NVML error " + std::to_string(code);
     return words;

@@ -13,6 +13,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// How a tool is named where it is looked for.
+struct ToolNames {
+  const char* variable;
+  const char* toolkit_folder;  ///< begins the name of its folder in a CUDA toolkit
+  const char* program;         ///< in that folder
+};
+constexpr ToolNames kNsysNames = {"RANGESCOPE_NSYS", "nsight-systems", "bin/nsys"};
+constexpr ToolNames kNcuNames = {"RANGESCOPE_NCU", "nsight-compute", "ncu"};
+
 /// Folders of `parent` whose names begin with `prefix`, the highest version in the name first.
 std::vector<fs::path> versioned(const fs::path& parent, std::string_view prefix) {
   std::vector<fs::path> out;
@@ -61,7 +70,9 @@ ToolVersion parse_version(std::string_view text) {
 
 std::string ToolSearch::variable(const std::string& name) const {
   const auto found = environment.find(name);
-  return found == environment.end() ? std::string{} : found->second;
+  if (found == environment.end())
+    return {};
+  return found->second;
 }
 
 ToolSearch tool_search() {
@@ -84,7 +95,8 @@ std::vector<fs::path> find_tools(std::string_view tool, const ToolSearch& search
   if (!search.configured.empty())
     add(search.configured);
   const bool is_nsys = tool == "nsys";
-  const std::string named = search.variable(is_nsys ? "RANGESCOPE_NSYS" : "RANGESCOPE_NCU");
+  const ToolNames& names = is_nsys ? kNsysNames : kNcuNames;
+  const std::string named = search.variable(names.variable);
   if (!named.empty())
     add(named);
   const std::string path = search.variable("PATH");
@@ -113,8 +125,8 @@ std::vector<fs::path> find_tools(std::string_view tool, const ToolSearch& search
     toolkits.push_back(kit);
   for (const fs::path& kit : toolkits) {
     add(kit / "bin" / tool);
-    for (const fs::path& version : versioned(kit, is_nsys ? "nsight-systems" : "nsight-compute")) {
-      add(version / (is_nsys ? "bin/nsys" : "ncu"));
+    for (const fs::path& version : versioned(kit, names.toolkit_folder)) {
+      add(version / names.program);
       if (is_nsys)
         add(version / "target-linux-x64/nsys");
     }

@@ -32,7 +32,9 @@ class Numbering {
   }
   /// The number of `key`, or -1. Safe from several threads while none adds.
   [[nodiscard]] std::int64_t find(const Key& key) const {
-    return slots_.empty() ? -1 : std::int64_t{slots_[place_of(key)]} - 1;
+    if (slots_.empty())
+      return -1;
+    return std::int64_t{slots_[place_of(key)]} - 1;
   }
   [[nodiscard]] const std::vector<Key>& keys() const { return keys_; }
   [[nodiscard]] std::size_t size() const { return keys_.size(); }

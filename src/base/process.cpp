@@ -281,10 +281,11 @@ int fork_ignoring_ends_of_children(pid_t& pid,
   ::pthread_sigmask(SIG_SETMASK, &held, nullptr);
   ::close(error_pipe[1]);
   ssize_t bytes = 0;
-  do {
-    bytes =
-        pid > 0 ? ::read(error_pipe[0], &error, sizeof error) : 0;  // none where the program runs
-  } while (bytes < 0 && errno == EINTR);
+  if (pid > 0) {
+    do {
+      bytes = ::read(error_pipe[0], &error, sizeof error);  // none where the program runs
+    } while (bytes < 0 && errno == EINTR);
+  }
   if (bytes > 0)
     ::waitpid(pid, nullptr, 0);
   ::close(error_pipe[0]);
@@ -300,7 +301,7 @@ Error start_error(const Command& command, int error) {
     return {Code::kNoInput, "the folder to run in does not exist", command.cwd.string(), {}};
   if (error == EACCES && std::filesystem::is_directory(program, ignored))
     return {Code::kNoInput, cannot_run + "it is a folder", {}, {}};
-  if (error == EACCES || error == EPERM)
+  if (is_permission_error(error))
     return {
         Code::kPermission, cannot_run + reason(error), {}, "Make the file executable: chmod +x"};
   if (error == ENOEXEC)
@@ -313,12 +314,13 @@ Error start_error(const Command& command, int error) {
             cannot_run + "its interpreter (#! line or ELF loader) does not exist",
             {},
             {}};
-  const Code code = error == ENOENT || error == ENOTDIR ? Code::kNoInput : Code::kIo;
-  const bool has_blanks = program.find(' ') != std::string::npos;
-  return {code,
-          cannot_run + reason(error),
-          {},
-          has_blanks ? "Pass the program and each argument as separate words" : ""};
+  Code code = Code::kIo;
+  if (error == ENOENT || error == ENOTDIR)
+    code = Code::kNoInput;
+  std::string hint;
+  if (program.find(' ') != std::string::npos)
+    hint = "Pass the program and each argument as separate words";
+  return {code, cannot_run + reason(error), {}, std::move(hint)};
 }
 
 Result<pid_t> spawn(const Command& command,

@@ -112,11 +112,13 @@ std::vector<TreeMember> process_tree(pid_t root) {
 
 std::vector<std::string> environment_of(pid_t pid) {
   const auto text = read_file("/proc/" + std::to_string(living_thread(pid)) + "/environ");
-  std::vector<std::string> out;
-  for (const std::string_view entry : split(text ? std::string_view(*text) : "", '\0'))
-    if (!entry.empty())
-      out.emplace_back(entry);
-  return out;
+  if (!text)
+    return {};
+  std::vector<std::string> variables;
+  for (const std::string_view variable : split(*text, '\0'))
+    if (!variable.empty())
+      variables.emplace_back(variable);
+  return variables;
 }
 
 std::optional<std::string_view> value_of(std::string_view entry, std::string_view name) {

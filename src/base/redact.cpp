@@ -103,8 +103,10 @@ std::string key_of_this_user() {
   if (written)
     (void)::link(temporary.c_str(), path.c_str());
   ::unlink(temporary.c_str());
-  const std::string key = kept();
-  return key.empty() ? fresh : key;
+  std::string key = kept();
+  if (key.empty())
+    return fresh;
+  return key;
 }
 
 std::string from_hex(std::string_view hex) {
@@ -404,7 +406,11 @@ class TextRedaction {
     return place < text_.size() && quote(text_[place]);
   }
   /// Steps over an opening quote, and returns it; 0 where there is none.
-  char skip_quote(std::size_t& place) const { return is_quote_at(place) ? text_[place++] : '\0'; }
+  char skip_quote(std::size_t& place) const {
+    if (!is_quote_at(place))
+      return '\0';
+    return text_[place++];
+  }
   [[nodiscard]] std::size_t word_end(std::size_t begin) const {
     return std::min(text_.find_first_of(" \t\n\r\"'`", begin), text_.size());
   }

@@ -17,6 +17,7 @@ constexpr int kSignals = 65;
 struct Counts {
   std::atomic<unsigned> by_user[kSignals], by_kernel[kSignals];
   std::atomic<pid_t> sender[kSignals];
+  std::atomic<unsigned>* of(bool from_kernel) { return from_kernel ? by_kernel : by_user; }
 };
 Counts g_arrived;
 std::atomic<pid_t> g_waiting{0};  // the thread that runs a program, 0: none
@@ -54,7 +55,7 @@ void on_signal(int signal, siginfo_t* info, void*) {
         info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE;
     if (!from_kernel)
       g_arrived.sender[signal] = has_sender ? info->si_pid : 0;
-    (from_kernel ? g_arrived.by_kernel : g_arrived.by_user)[signal].fetch_add(1);
+    g_arrived.of(from_kernel)[signal].fetch_add(1);
     const pid_t waiting = g_waiting.load();
     if (waiting != 0 && waiting != this_thread())
       ::syscall(SYS_tgkill, ::getpid(), waiting, SIGCHLD);
@@ -109,7 +110,7 @@ void Signals::drain(const std::function<void(const Arrived&)>& on_arrival) const
   for (int signal = 1; mine_ && signal < kSignals; ++signal) {
     for (const bool from_kernel : {false, true}) {
       const pid_t sender = from_kernel ? 0 : g_arrived.sender[signal].load();
-      unsigned count = (from_kernel ? g_arrived.by_kernel : g_arrived.by_user)[signal].exchange(0);
+      unsigned count = g_arrived.of(from_kernel)[signal].exchange(0);
       for (; signal != SIGCHLD && count > 0; --count)
         on_arrival(Arrived{signal, from_kernel, sender});
     }

@@ -73,7 +73,9 @@ class TableLayout {
       sum += widths_[i];
       ++count;
     }
-    return count == 0 ? 0 : sum + (count - 1) * kGap;
+    if (count == 0)
+      return 0;
+    return sum + (count - 1) * kGap;
   }
   /// Where the shrinking column is as narrow as it may get.
   [[nodiscard]] std::size_t width_with(std::size_t narrowest) const {
