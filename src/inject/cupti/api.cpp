@@ -9,6 +9,7 @@
 #include <initializer_list>
 
 #include "inject/nvtx/setting.hpp"
+#include "inject/text.hpp"
 #include "wire/cupti_places.hpp"
 #include "wire/names.hpp"
 
@@ -21,9 +22,7 @@ struct Mapped {
 };
 
 bool is_cupti_file(const char* path) {
-  const char* name = std::strrchr(path, '/');
-  name = name != nullptr ? name + 1 : path;
-  return std::strncmp(name, "libcupti.so", 11) == 0;
+  return std::strncmp(after_last(path, '/'), "libcupti.so", 11) == 0;
 }
 
 int note_mapped(dl_phdr_info* info, std::size_t, void* data) {
@@ -101,8 +100,9 @@ CUpti_ActivityDevice4 device_record(const DeviceFunctions& driver, int device, c
   CUpti_ActivityDevice4 record{};
   record.kind = CUPTI_ACTIVITY_KIND_DEVICE;
   record.name = name;
-  record.isMigEnabled = std::strstr(name, " MIG ") != nullptr ? 1 : 0;
-  CUuuid* const uuid = record.isMigEnabled != 0 ? &record.migUuid : &record.uuid;
+  const bool is_mig = std::strstr(name, " MIG ") != nullptr;
+  record.isMigEnabled = std::uint8_t{is_mig};
+  CUuuid* const uuid = is_mig ? &record.migUuid : &record.uuid;
   if (driver.uuid != nullptr)
     (void)driver.uuid(uuid, device);
   std::size_t bytes = 0;
@@ -125,7 +125,9 @@ CUpti_ActivityDevice4 device_record(const DeviceFunctions& driver, int device, c
 int driver_version() {
   int version = 0;
   auto* get_version = driver_function<int(int*)>("cuDriverGetVersion");
-  return get_version != nullptr && get_version(&version) == 0 ? version : 0;
+  if (get_version == nullptr || get_version(&version) != 0)
+    return 0;
+  return version;
 }
 
 void each_device(void (*take)(void* user, const CUpti_ActivityDevice4& device), void* user) {
@@ -213,7 +215,7 @@ const char* Api::text(CUptiResult result) const {
   const char* description = nullptr;
   if (cuptiGetResultString != nullptr)
     cuptiGetResultString(result, &description);
-  return description != nullptr ? description : "unknown CUPTI error";
+  return text_or(description, "unknown CUPTI error");
 }
 
 namespace {

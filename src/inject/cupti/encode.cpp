@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "inject/hash.hpp"
+#include "inject/text.hpp"
 
 namespace rangescope::inject::cupti {
 
@@ -125,7 +126,7 @@ std::uint32_t Encoder::stream_id(std::uint32_t device,
 
 std::uint32_t Encoder::kind_id(const CUpti_ActivityKernel9& record) {
   const auto word = [](auto value) { return static_cast<std::uint32_t>(value); };
-  const KindKey key{name_id(record.name != nullptr ? record.name : ""),
+  const KindKey key{name_id(text_or(record.name, "")),
                     stream_id(record.deviceId, record.contextId, record.streamId),
                     {word(record.gridX), word(record.gridY), word(record.gridZ)},
                     {word(record.blockX), word(record.blockY), word(record.blockZ)},
@@ -306,7 +307,7 @@ std::uint32_t Encoder::module(std::uint32_t around,
     return 0;
   std::memcpy(text, name, name_bytes);
   std::memcpy(text + name_bytes, type, type_bytes);
-  const std::uint8_t flag = function ? 1 : 0;
+  const std::uint8_t flag{function};
   const std::uint64_t hash =
       fnv1a(text, name_bytes + type_bytes, kFnvSeed ^ (name_bytes * 2 + flag));
   const ModuleKey key{around,
@@ -325,10 +326,10 @@ std::uint32_t Encoder::module(std::uint32_t around,
 }
 
 void Encoder::device(const CUpti_ActivityDevice4& record) {
-  const char* name = record.name != nullptr ? record.name : "";
+  const char* name = text_or(record.name, "");
   const bool mig = record.isMigEnabled != 0;
   gpu::Device device{};
-  device.head = head(gpu::Type::kDevice, record.id, mig ? 1 : 0);
+  device.head = head(gpu::Type::kDevice, record.id, std::uint8_t{mig});
   std::memcpy(device.uuid, mig ? &record.migUuid : &record.uuid, sizeof device.uuid);
   device.memory_bytes = record.globalMemorySize;
   device.l2_bytes = record.l2CacheSize;

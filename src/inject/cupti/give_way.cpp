@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "inject/nvtx/quiet.hpp"
+#include "inject/text.hpp"
 
 namespace rangescope::inject::cupti {
 namespace {
@@ -39,8 +40,10 @@ void make_way(const void* caller) {
   const NoCancel no_cancel;
   const std::lock_guard<std::mutex> guard(one_at_a_time);
   Dl_info library{};
-  the_let_go(dladdr(caller, &library) != 0 && library.dli_fname != nullptr ? library.dli_fname
-                                                                           : "the program");
+  const char* name = nullptr;
+  if (dladdr(caller, &library) != 0)
+    name = library.dli_fname;
+  the_let_go(text_or(name, "the program"));
 }
 
 CUptiResult CUPTIAPI subscribe_v1(CUpti_SubscriberHandle* handle,
@@ -72,7 +75,9 @@ void* ours_for(const char* function) {
 
 void* library_of(const void* place) {
   Dl_info library{};
-  return dladdr(place, &library) != 0 ? library.dli_fbase : nullptr;
+  if (dladdr(place, &library) == 0)
+    return nullptr;
+  return library.dli_fbase;
 }
 
 bool write_slot(const Slot& slot, void* value) {

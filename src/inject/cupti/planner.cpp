@@ -6,6 +6,7 @@
 
 #include "inject/counters/plan.hpp"
 #include "inject/cupti/host.hpp"
+#include "inject/text.hpp"
 
 namespace rangescope::inject::cupti {
 namespace {
@@ -99,9 +100,9 @@ int describe(const char* chip,
     std::snprintf(why, why_bytes, "metric %s on %s: %s", metric, chip, g_api.text(result));
     return 1;
   }
-  description(context, params.pDescription != nullptr ? params.pDescription : "");
-  hardware(context, params.pHwUnit != nullptr ? params.pHwUnit : "");
-  dimension(context, params.pDimUnit != nullptr ? params.pDimUnit : "");
+  description(context, text_or(params.pDescription, ""));
+  hardware(context, text_or(params.pHwUnit, ""));
+  dimension(context, text_or(params.pDimUnit, ""));
   return 0;
 }
 
@@ -128,7 +129,9 @@ int passes(const char* chip,
     *refused = static_cast<std::size_t>(first - is_refused);
     return *refused < count ? 1 : 2;
   }
-  return host.config(image, *number, why, why_bytes) ? 0 : -1;
+  if (!host.config(image, *number, why, why_bytes))
+    return -1;
+  return 0;
 }
 
 constexpr planner::Table kTable = {planner::kVersion,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "inject/hash.hpp"
+#include "inject/text.hpp"
 
 namespace rangescope::inject::cupti {
 namespace {
@@ -135,7 +136,7 @@ bool Recorder::observe(std::uint32_t cbid, const CUpti_CallbackData& call, CUstr
     return false;
   constexpr std::uint64_t kGraphHash = 2;
   const bool is_kernel = launched == Launched::kKernel;
-  const char* name = call.symbolName != nullptr ? call.symbolName : "";
+  const char* name = text_or(call.symbolName, "");
   const std::uint64_t hash = is_kernel ? fnv1a(name, std::strlen(name)) : kGraphHash;
   bool kept = false;
   lock();

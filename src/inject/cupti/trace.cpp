@@ -25,6 +25,7 @@
 #include "inject/nvtx/control.hpp"
 #include "inject/nvtx/process.hpp"
 #include "inject/nvtx/setting.hpp"
+#include "inject/text.hpp"
 #include "wire/counters.hpp"
 #include "wire/names.hpp"
 
@@ -66,7 +67,9 @@ Tracer* running_tracer() {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
   if (t == nullptr || !is_of_this_process(*t))
     return nullptr;
-  return t->state.load() == State::kRunning ? t : nullptr;
+  if (t->state.load() != State::kRunning)
+    return nullptr;
+  return t;
 }
 
 void report_dropped(Tracer& t) {
@@ -83,9 +86,13 @@ void report_dropped(Tracer& t) {
 void CUPTIAPI buffer_requested(std::uint8_t** buffer,
                                std::size_t* bytes,
                                std::size_t* most_records) {
-  *buffer = is_of_this_process(tracer()) ? tracer().buffers.take() : nullptr;
-  *bytes = *buffer != nullptr ? BufferPool::kBytes : 0;
+  *buffer = nullptr;
+  *bytes = 0;
   *most_records = 0;
+  if (is_of_this_process(tracer()))
+    *buffer = tracer().buffers.take();
+  if (*buffer != nullptr)
+    *bytes = BufferPool::kBytes;
 }
 
 void CUPTIAPI
@@ -132,7 +139,7 @@ void note_graph(Tracer& t, CUgraph graph) {
 }
 
 void flush_once(Tracer& t, bool forced);
-bool switch_kinds(Tracer& t, bool on);
+CUptiResult switch_kinds(Tracer& t, bool on);
 
 void note_times(Tracer& t, const char* source) {
   const std::lock_guard<std::mutex> guard(t.stream_lock);
@@ -200,7 +207,9 @@ void on_profiler_call(Tracer& t, CUpti_CallbackId id, bool enters) {
 }
 
 DetailedFunction function_of(const Tracer& t, CUpti_CallbackId id) {
-  return id < kMostCbids ? t.detailed[id] : DetailedFunction{0};
+  if (id >= kMostCbids)
+    return {};
+  return t.detailed[id];
 }
 
 // A call that has returned, on the thread that made it.
@@ -381,7 +390,7 @@ bool accept(Tracer& t, CUptiResult result, const char* what) {
 }
 
 CUptiResult note_call(Tracer& t, CUpti_CallbackId cbid, bool on) {
-  const std::uint8_t enable = on ? 1 : 0;
+  const std::uint8_t enable{on};
   const bool by_callback = t.by_callback || t.detailed[cbid] != 0;
   if (!by_callback)
     return t.api.cuptiActivityEnableDriverApi(cbid, enable);
@@ -482,9 +491,10 @@ CUptiResult enable_callback(Tracer& t, CUpti_CallbackDomain domain, CUpti_Callba
 }
 
 void enable_times(Tracer& t) {
-  const char* no_times =
-      t.subscription.shared ? "software: CUPTI is shared" : no_hardware_times(t.api);
-  note_times(t, no_times != nullptr ? no_times : "software: the driver was initialised before");
+  const char* no_times = "software: CUPTI is shared";
+  if (!t.subscription.shared)
+    no_times = no_hardware_times(t.api);
+  note_times(t, text_or(no_times, "software: the driver was initialised before"));
   if (no_times == nullptr)
     enable_callback(t, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED);
 }
@@ -532,15 +542,14 @@ void forget(Tracer& t) {
 void note_activity(Tracer& t, bool resumed) {
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   t.stream.put(wire::counters::Activity{
-      gpu::head(wire::counters::Type::kActivity, 0, resumed ? 1 : 0), now_ns()});
+      gpu::head(wire::counters::Type::kActivity, 0, std::uint8_t{resumed}), now_ns()});
   t.stream.flush();
 }
 
 const char* profiler_in(const char* library) {
   if (std::strstr(library, "libtorch") != nullptr)
     return "PyTorch's profiler";
-  const char* slash = std::strrchr(library, '/');
-  return slash != nullptr ? slash + 1 : library;
+  return after_last(library, '/');
 }
 
 // Ends tracing because a profiler inside the program is about to subscribe.
@@ -730,18 +739,19 @@ void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), v
 
 namespace {
 
-bool switch_kinds(Tracer& t, bool on) {
-  bool is_switched = true;
+/// CUPTI_ERROR_UNKNOWN if any kind was refused.
+CUptiResult switch_kinds(Tracer& t, bool on) {
+  CUptiResult result = CUPTI_SUCCESS;
   const auto turn = [&](CUpti_ActivityKind kind) {
-    const CUptiResult result = t.subscription.turn(t.api, kind, on);
-    is_switched = is_switched && result == CUPTI_SUCCESS;
+    if (t.subscription.turn(t.api, kind, on) != CUPTI_SUCCESS)
+      result = CUPTI_ERROR_UNKNOWN;
   };
   turn(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   for (std::size_t i = 0; i < kPausedKinds; ++i)
     turn(kKinds[i].kind);
   if (!t.settings.graph_nodes)
     turn(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-  return is_switched;
+  return result;
 }
 
 }  // namespace
@@ -751,7 +761,7 @@ bool pause_activity() {
   if (t == nullptr)
     return false;
   note_activity(*t, false);
-  const CUptiResult result = switch_kinds(*t, false) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN;
+  const CUptiResult result = switch_kinds(*t, false);
   return accept(*t, result, "the pause for counters");
 }
 
@@ -764,7 +774,7 @@ bool resume_activity() {
   Tracer* t = running_tracer();
   if (t == nullptr)
     return false;
-  const CUptiResult result = switch_kinds(*t, true) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN;
+  const CUptiResult result = switch_kinds(*t, true);
   const bool is_resumed = accept(*t, result, "the timeline after counters");
   note_activity(*t, true);
   return is_resumed;

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "inject/text.hpp"
+
 namespace rangescope::inject::python {
 namespace {
 
@@ -19,8 +21,7 @@ bool is_base32(char letter) {
 }  // namespace
 
 bool may_be_compiled_code(const char* function) {
-  const char* dot = std::strrchr(function, '.');
-  const char* name = dot != nullptr ? dot + 1 : function;
+  const char* name = after_last(function, '.');
   return std::strcmp(name, "call") == 0 || std::strncmp(name, "partition_", 10) == 0;
 }
 
