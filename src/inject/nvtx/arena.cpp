@@ -30,7 +30,9 @@ std::size_t page_bytes() {
 void* pages_allocate(std::size_t bytes) {
   void* pages = ::mmap(
       nullptr, round_up(bytes, 4096), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return pages == MAP_FAILED ? nullptr : pages;
+  if (pages == MAP_FAILED)
+    return nullptr;
+  return pages;
 }
 
 void pages_free(void* pages, std::size_t bytes) {

@@ -177,7 +177,9 @@ std::uint64_t make_sparse(int file) {
   bytes = bytes / page_bytes() * page_bytes();
   if (bytes <= page_bytes() || !is_sparse(file))
     return 0;
-  return ftruncate(file, static_cast<off_t>(bytes)) == 0 ? bytes : 0;
+  if (ftruncate(file, static_cast<off_t>(bytes)) != 0)
+    return 0;
+  return bytes;
 }
 
 // Allocates the blocks of mapped pages of a sparse file. Read-ahead is off: it puts large folios
@@ -202,7 +204,9 @@ bool is_readable(void* page) {
 // the page before it), behind the end of a truncated file nothing can.
 int reason_of_fault(char* chunk) {
   const bool is_within_file = is_readable(chunk) || is_readable(chunk - page_bytes());
-  return is_within_file ? ENOSPC : ESTALE;
+  if (is_within_file)
+    return ENOSPC;
+  return ESTALE;
 }
 
 // Maps [offset, offset + bytes) of a sparse file, with its blocks, by duplicating the mapping of
@@ -476,7 +480,9 @@ std::uint64_t capture_limit() {
   char* end = nullptr;
   const unsigned long long bytes = strtoull(text, &end, 10);
   const bool is_number = end != text && *end == '\0';
-  return is_number ? bytes : kDefaultLimit;
+  if (!is_number)
+    return kDefaultLimit;
+  return bytes;
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ Table table_of(const NvtxExportTableCallbacks& callbacks, unsigned module) {
   if (module_table.size > kMostCallbacks)
     module_table.size = kMostCallbacks;
   for (unsigned i = 0; i < module_table.size; ++i)
-    module_table.before[i] = module_table.table[i] != nullptr ? *module_table.table[i] : nullptr;
+    if (module_table.table[i] != nullptr)
+      module_table.before[i] = *module_table.table[i];
   return module_table;
 }
 
@@ -46,7 +47,9 @@ NvtxFunctionPointer next(unsigned module, unsigned index) {
 
 void* library() {
   const char* path = getenv(wire::kChainNvtx);
-  return path == nullptr || path[0] == '\0' ? nullptr : dlopen(path, RTLD_LAZY);
+  if (path == nullptr || path[0] == '\0')
+    return nullptr;
+  return dlopen(path, RTLD_LAZY);
 }
 
 bool initialize(NvtxGetExportTableFunc_t get_table) {

@@ -45,12 +45,16 @@ bool same(const Domain& domain, const Name& name) {
 }
 
 const Domain* domain_at(std::uint32_t domain) {
-  return domain < kMostDomains ? domains[domain].load(std::memory_order_acquire) : nullptr;
+  if (domain >= kMostDomains)
+    return nullptr;
+  return domains[domain].load(std::memory_order_acquire);
 }
 
 const Domain* new_domain(const Name& name) {
   auto* domain = arena_array<Domain>(1);
-  const char* text = domain != nullptr ? keep(name) : nullptr;
+  if (domain == nullptr)
+    return nullptr;
+  const char* text = keep(name);
   if (text == nullptr)
     return nullptr;
   *domain = {text, name.bytes, name.hash};
@@ -87,7 +91,9 @@ Registered* registered(const void* handle) {
         begin != 0 && address >= begin && address < begin + size * sizeof(Registered);
     if (is_in_pool && (address - begin) % sizeof(Registered) == 0) {
       auto* string = reinterpret_cast<Registered*>(address);
-      return string->ready.load(std::memory_order_acquire) ? string : nullptr;
+      if (!string->ready.load(std::memory_order_acquire))
+        return nullptr;
+      return string;
     }
     first += kFirstPool << pool;
   }
@@ -115,7 +121,9 @@ Registered* new_place() {
   for (; number >= kFirstPool << pool; ++pool)
     number -= kFirstPool << pool;
   Registered* const strings = pool_at(pool);
-  return strings != nullptr ? strings + number : nullptr;
+  if (strings == nullptr)
+    return nullptr;
+  return strings + number;
 }
 
 }  // namespace
@@ -141,7 +149,9 @@ std::uint32_t make_domain(const Name& name) {
 }
 
 void* domain_handle(std::uint32_t domain) {
-  return domain == 0 ? nullptr : domains + domain;
+  if (domain == 0)
+    return nullptr;
+  return domains + domain;
 }
 
 std::uint32_t domain_of(const void* handle) {
@@ -151,12 +161,16 @@ std::uint32_t domain_of(const void* handle) {
       reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(domains);
   const auto index = static_cast<std::uint32_t>(offset / sizeof domains[0]);
   const bool is_slot = offset % sizeof domains[0] == 0 && offset / sizeof domains[0] < kMostDomains;
-  return is_slot && domain_at(index) != nullptr ? index : 0;
+  if (!is_slot || domain_at(index) == nullptr)
+    return 0;
+  return index;
 }
 
 const char* domain_name(std::uint32_t domain) {
   const Domain* existing = domain_at(domain);
-  return existing != nullptr ? existing->name : "";
+  if (existing == nullptr)
+    return "";
+  return existing->name;
 }
 
 // A call that never returns (a thread of a fork's parent, a handler's siglongjmp) leaves its place
@@ -188,7 +202,9 @@ void* make_string(std::uint32_t domain, const Name& name) {
 
 Name string_of(const void* handle) {
   const Registered* string = registered(handle);
-  return string != nullptr ? string->name : Name{};
+  if (string == nullptr)
+    return {};
+  return string->name;
 }
 
 void* other_domain(std::uint32_t domain) {
@@ -202,7 +218,9 @@ void set_other_domain(std::uint32_t domain, void* other) {
 
 void* other_string(const void* handle) {
   Registered* string = registered(handle);
-  return string != nullptr ? __atomic_load_n(&string->other, __ATOMIC_ACQUIRE) : nullptr;
+  if (string == nullptr)
+    return nullptr;
+  return __atomic_load_n(&string->other, __ATOMIC_ACQUIRE);
 }
 
 void set_other_string(const void* handle, void* other) {

@@ -22,11 +22,11 @@ constexpr std::uint32_t kCudaRt = 5u << 16;
 // NVTX_PAYLOAD_TYPE_EXT of nvToolsExtPayload.h, which is a header for clients.
 constexpr auto kStructuredPayload = static_cast<std::int32_t>(0xDFBD0009);
 
-Name name_at(const char* text) {
-  return text == nullptr ? Name{} : name_of(text, strnlen(text, wire::native::kMaxNameBytes + 1));
-}
 // NVTX has most functions twice: `...A` takes char, `...W` takes wchar_t. The converted name of the
 // latter lives until the end of the statement.
+Name name_at(const char* text) {
+  return name_of(text);
+}
 WideName name_at(const wchar_t* text) {
   return WideName(text);
 }

@@ -99,8 +99,7 @@ Name message_in(std::uint32_t domain, const nvtxPayloadData_t& data) {
     std::memcpy(&pointer, field, sizeof pointer);
     if (message.registered)
       return string_of(pointer);
-    const auto* text = static_cast<const char*>(pointer);
-    return text == nullptr ? Name{} : name_of(text, strnlen(text, wire::native::kMaxNameBytes + 1));
+    return name_of(static_cast<const char*>(pointer));
   }
   return {};
 }
@@ -272,7 +271,9 @@ std::uint64_t id_of(const Attributes* attr, std::uint64_t wanted_field, std::uin
     return others_id;
   const bool wants_id =
       attr != nullptr && (attr->fieldMask & wanted_field) != 0 && attr->schemaId != 0;
-  return wants_id ? attr->schemaId : next_id++;
+  if (wants_id)
+    return attr->schemaId;
+  return next_id++;
 }
 std::uint64_t register_schema(nvtxDomainHandle_t d, const nvtxPayloadSchemaAttr_t* attr) {
   const auto others_id =
@@ -293,7 +294,9 @@ std::uint64_t register_enum(nvtxDomainHandle_t d, const nvtxPayloadEnumAttr_t* a
 template <std::size_t slot>
 std::uint64_t register_unknown(nvtxDomainHandle_t d, const void* attr) {
   const auto others_id = call_other<slot, std::uint64_t>(d, attr);
-  return others_id != 0 ? others_id : next_id++;
+  if (others_id != 0)
+    return others_id;
+  return next_id++;
 }
 
 std::int64_t timestamp() {

@@ -32,7 +32,9 @@ std::uint32_t process_generation() {
                                                  next_range_id.load(std::memory_order_relaxed));
   // Counted before it is published, so that a descendant never gets the same number.
   const std::uint32_t next = last_generation.fetch_add(1, std::memory_order_acq_rel) + 1;
-  return process.generation.compare_exchange_strong(generation, next) ? next : generation;
+  if (!process.generation.compare_exchange_strong(generation, next))
+    return generation;
+  return next;
 }
 
 }  // namespace rangescope::inject

@@ -26,7 +26,9 @@ inline const char* given_settings = nullptr;
   const char* text = setting(name);
   if (text == nullptr)
     return false;
-  return value == nullptr ? text[0] != '\0' : strcmp(text, value) == 0;
+  if (value == nullptr)
+    return text[0] != '\0';
+  return strcmp(text, value) == 0;
 }
 
 }  // namespace rangescope::inject

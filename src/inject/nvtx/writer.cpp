@@ -388,8 +388,12 @@ const OpenRange* open_ranges(std::size_t& count) {
   const bool is_of_this_process =
       stream != nullptr &&
       stream->generation() == process.generation.load(std::memory_order_relaxed);
-  count = is_of_this_process ? stream->stack_size() : 0;
-  return count == 0 ? nullptr : stream->stack();
+  count = 0;
+  if (is_of_this_process)
+    count = stream->stack_size();
+  if (count == 0)
+    return nullptr;
+  return stream->stack();
 }
 
 bool writer_holds(const void* address) {
@@ -487,7 +491,9 @@ namespace {
 
 // The range that is open in the domain of an entry or state; null if there is none.
 const OpenRange* range_at(ThreadStream& stream, std::uint32_t index_plus_1) {
-  return index_plus_1 == 0 ? nullptr : stream.stack() + index_plus_1 - 1;
+  if (index_plus_1 == 0)
+    return nullptr;
+  return stream.stack() + index_plus_1 - 1;
 }
 
 }  // namespace

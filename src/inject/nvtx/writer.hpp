@@ -65,6 +65,12 @@ struct Name {
   name.hash = static_cast<std::uint32_t>(hash ^ hash >> 32);
   return name;
 }
+/// The same of a text that ends with 0.
+[[nodiscard]] inline Name name_of(const char* text) {
+  if (text == nullptr)
+    return {};
+  return name_of(text, strnlen(text, wire::native::kMaxNameBytes + 1));
+}
 
 struct Payload {
   std::uint32_t type = 0;  ///< nvtxPayloadType_t, 0: none
