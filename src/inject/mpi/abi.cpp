@@ -72,17 +72,23 @@ bool Abi::is_shared(Word request) const {
 int Abi::rank(int number) const {
   if (number >= 0)
     return number;
-  return number == proc_null ? -2 : -1;
+  if (number == proc_null)
+    return -2;
+  return -1;
 }
 int Abi::source(const void* status) const {
   const int rank = read<int>(status, source_at);
-  return rank >= 0 ? rank : -2;  // also of an empty status, as MPICH's for MPI_PROC_NULL
+  if (rank < 0)
+    return -2;  // also of an empty status, as MPICH's for MPI_PROC_NULL
+  return rank;
 }
 int Abi::tag(const void* status) const {
   return read<int>(status, tag_at);
 }
 bool Abi::is_cancelled(const void* status) const {
-  return kind == Kind::kOpenMpi ? read<int>(status, 12) != 0 : (read<int>(status, 4) & 1) != 0;
+  if (kind == Kind::kOpenMpi)
+    return read<int>(status, 12) != 0;
+  return (read<int>(status, 4) & 1) != 0;
 }
 std::uint64_t Abi::bytes(const void* status) const {
   if (kind == Kind::kOpenMpi)

@@ -17,7 +17,9 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 int rank_in(Word comm) {
   static const auto rank_of = pmpi<int(Word, int*)>("PMPI_Comm_rank");
   int rank = -2;
-  return rank_of != nullptr && rank_of(comm, &rank) == 0 ? rank : -2;
+  if (rank_of == nullptr || rank_of(comm, &rank) != 0)
+    return -2;
+  return rank;
 }
 
 /// The rank in `parent` of the first member of `child`; negative if there is none.

@@ -108,7 +108,9 @@ Word Arguments::from_fortran(char role, int handle) const {
     case 'M': convert = message; break;
     default: break;
   }
-  return convert == nullptr ? 0 : convert(handle);
+  if (convert == nullptr)
+    return 0;
+  return convert(handle);
 }
 
 Word Arguments::handle(char role) const {
@@ -123,13 +125,17 @@ Word Arguments::handle_at(char role, std::size_t index) const {
   if (first == nullptr)
     return 0;
   std::memcpy(&value, first + index * handle_bytes(), handle_bytes());
-  return fortran() ? from_fortran(role, static_cast<int>(value)) : value;
+  if (!fortran())
+    return value;
+  return from_fortran(role, static_cast<int>(value));
 }
 
 bool Arguments::is_in_place_buffer() const {
   if (!has('I'))
     return false;
-  return fortran() ? is_in_place(word('I')) : word('I') == mpi_.in_place;
+  if (fortran())
+    return is_in_place(word('I'));
+  return word('I') == mpi_.in_place;
 }
 
 std::int64_t Arguments::count_of_rank(int rank) const {
@@ -139,7 +145,9 @@ std::int64_t Arguments::count_of_rank(int rank) const {
 }
 
 std::int64_t Arguments::count(char role) const {
-  return language_ == Language::kLarge ? static_cast<std::int64_t>(word(role)) : number(role);
+  if (language_ == Language::kLarge)
+    return static_cast<std::int64_t>(word(role));
+  return number(role);
 }
 
 std::uint64_t Arguments::bytes(int self) const {
@@ -148,7 +156,9 @@ std::uint64_t Arguments::bytes(int self) const {
   const char type = in_place ? 'T' : 't';
   if (!has(type))
     return kUnknownBytes;
-  std::int64_t items = (has(count_role) ? count(count_role) : 1) * number('m', 1);
+  std::int64_t items = number('m', 1);
+  if (has(count_role))
+    items *= count(count_role);
   if (in_place && has('A')) {
     if (self < 0)
       return kUnknownBytes;
@@ -166,7 +176,9 @@ std::uint64_t Arguments::bytes(int self) const {
 }
 
 bool Arguments::is_ignored(char role) const {
-  return fortran() ? is_status_ignore(word(role)) : word(role) == mpi_.ignored;
+  if (fortran())
+    return is_status_ignore(word(role));
+  return word(role) == mpi_.ignored;
 }
 
 }  // namespace rangescope::inject::mpi

@@ -73,14 +73,20 @@ class Arguments {
   }
   template <typename Type = void>
   [[nodiscard]] Type* pointer(char role) const {
-    return has(role) ? reinterpret_cast<Type*>(word(role)) : nullptr;
+    if (!has(role))
+      return nullptr;
+    return reinterpret_cast<Type*>(word(role));
   }
   [[nodiscard]] int number(char role) const {
-    return fortran() ? *reinterpret_cast<int*>(word(role)) : static_cast<int>(word(role));
+    if (fortran())
+      return *reinterpret_cast<int*>(word(role));
+    return static_cast<int>(word(role));
   }
   /// `fallback` if the function has no such argument.
   [[nodiscard]] int number(char role, int fallback) const {
-    return has(role) ? number(role) : fallback;
+    if (!has(role))
+      return fallback;
+    return number(role);
   }
   /// A communicator, type, window, request or message, as a handle of C.
   [[nodiscard]] Word handle(char role) const;

@@ -70,14 +70,18 @@ int Completing::named_by_mpi() const {
   if (none_is_complete)
     return 0;
   const auto requests = static_cast<int>(count_);
-  return arguments_.has('i') ? std::min(requests, 1) : requests;
+  if (arguments_.has('i'))
+    return std::min(requests, 1);
+  return requests;
 }
 
 int Completing::index_of_named(int n) const {
   const auto i = static_cast<std::size_t>(n);
   if (arguments_.has('x'))
     return arguments_.index('x', i);
-  return arguments_.has('i') ? arguments_.index('i', i) : n;
+  if (arguments_.has('i'))
+    return arguments_.index('i', i);
+  return n;
 }
 
 void Completing::add_named() {

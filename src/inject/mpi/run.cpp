@@ -41,7 +41,9 @@ class Call {
     if (!arguments_.fortran())
       return returned;
     const int* const error = reinterpret_cast<const int*>(words_[count_]);
-    return error == nullptr ? 0 : *error;
+    if (error == nullptr)
+      return 0;
+    return *error;
   }
 
   [[nodiscard]] Word communicator_or_window() const {
@@ -116,7 +118,9 @@ class Call {
   /// invalid.
   [[nodiscard]] std::uint64_t sent_bytes(int self, const Begun& begun) const {
     const bool has_no_peer = is_message() && begun.peer == -2;
-    return self < 0 || has_no_peer ? kUnknownBytes : arguments_.bytes(self);
+    if (self < 0 || has_no_peer)
+      return kUnknownBytes;
+    return arguments_.bytes(self);
   }
 
   /// There was no message.
@@ -139,7 +143,9 @@ class Call {
 
   /// Notes a communicator or window that the call has made.
   void note_made(Word parent) const {
-    const Word communicator = arguments_.has('C') ? arguments_.handle_at('C') : 0;
+    Word communicator = 0;
+    if (arguments_.has('C'))
+      communicator = arguments_.handle_at('C');
     if (communicator != 0) {
       if (arguments_.has('R'))
         note_copy(parent, communicator);
@@ -148,7 +154,9 @@ class Call {
       else
         note_communicator(parent, communicator);
     }
-    const Word window = arguments_.has('W') ? arguments_.handle_at('W') : 0;
+    Word window = 0;
+    if (arguments_.has('W'))
+      window = arguments_.handle_at('W');
     if (window != 0)
       note_window(parent, window);
   }
