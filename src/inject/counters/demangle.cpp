@@ -61,7 +61,9 @@ std::string_view demangle(const char* mangled, char* room, std::size_t bytes) {
   if (std::strncmp(mangled, "_Z", 2) != 0 || takes_exponential_time(mangled))
     return mangled;
   Text text{room, bytes, 0, {}};
-  return print(mangled, text) ? std::string_view(room, text.used) : mangled;
+  if (!print(mangled, text))
+    return mangled;
+  return {room, text.used};
 }
 
 }  // namespace rangescope::inject::counters

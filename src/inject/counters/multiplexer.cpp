@@ -1,5 +1,7 @@
 #include "inject/counters/multiplexer.hpp"
 
+#include <algorithm>
+
 namespace rangescope::inject::counters {
 namespace {
 
@@ -12,8 +14,7 @@ constexpr std::uint32_t kStrangersMost = 4;
 constexpr std::int64_t kExpectedRun_ns = 60'000'000'000;
 
 bool within_a_quarter(std::int64_t a, std::int64_t b) {
-  const std::int64_t smaller = a < b ? a : b;
-  const std::int64_t larger = a < b ? b : a;
+  const auto [smaller, larger] = std::minmax(a, b);
   return larger - smaller <= smaller / 4;
 }
 
@@ -86,8 +87,8 @@ void Multiplexer::settle(Target& target, std::int64_t duration_ns) {
   } else {
     // The first occurrence is no reference: it loads modules and fills caches. Long occurrences are
     // rare, so at most a third of the expected ones are left alone.
-    const std::int64_t third = kExpectedRun_ns / (3 * (duration_ns > 0 ? duration_ns : 1));
-    const std::int64_t limit = third < limits_.settle_most ? third : limits_.settle_most;
+    const std::int64_t third = kExpectedRun_ns / (3 * std::max<std::int64_t>(duration_ns, 1));
+    const auto limit = std::min<std::int64_t>(third, limits_.settle_most);
     const bool is_steady = skipped >= 3 && within_a_quarter(duration_ns, target.last_ns);
     target.settled = is_steady || skipped >= limit;
   }
@@ -95,7 +96,7 @@ void Multiplexer::settle(Target& target, std::int64_t duration_ns) {
 }
 
 void Multiplexer::judge(Target& target, const Signature& signature) {
-  Signature& reference = target.reference[in_session_ < kMaxRanges ? in_session_ : kMaxRanges - 1];
+  Signature& reference = target.reference[std::min<std::size_t>(in_session_, kMaxRanges - 1)];
   if (target.pass == 0) {
     reference = signature;
     return;
@@ -196,7 +197,7 @@ std::uint32_t Multiplexer::ranges_of_next_round(const Target& target) const {
   if (target.tally.rounds == 0)
     return 1;
   const std::uint32_t left = limits_.rounds - target.tally.rounds;
-  return left < limits_.most_ranges ? left : limits_.most_ranges;
+  return std::min<std::uint32_t>(left, limits_.most_ranges);
 }
 
 Work Multiplexer::next_work() {

@@ -104,7 +104,9 @@ class Multiplexer {
   [[nodiscard]] Work next_work();
   /// The target whose next occurrence the armed profiler awaits, or kNoTarget.
   [[nodiscard]] std::uint32_t awaited() const {
-    return state_ == State::kArmed ? current_ : kNoTarget;
+    if (state_ != State::kArmed)
+      return kNoTarget;
+    return current_;
   }
   /// The awaited target has not come for too long: it is not measured any more.
   void give_up();
@@ -135,7 +137,9 @@ class Multiplexer {
   void restart(std::uint32_t passes);
   /// The pass of the target that is armed or measured.
   [[nodiscard]] std::uint32_t pass() const {
-    return current_ == kNoTarget ? 0 : targets_[current_].pass;
+    if (current_ == kNoTarget)
+      return 0;
+    return targets_[current_].pass;
   }
   /// Nothing is armed, being armed or measured.
   [[nodiscard]] bool resting() const {

@@ -104,7 +104,9 @@ const char* parse_expression(char* rest, Expression& out) {
     else if (item[0] != 'n' || !name_element(item + 1, regular, element))
       return "a name cannot be understood";
   }
-  return out.count == 0 ? "an expression names no range" : nullptr;
+  if (out.count == 0)
+    return "an expression names no range";
+  return nullptr;
 }
 
 const char* parse_kernel(char* rest, Element* elements, std::size_t& count) {
@@ -144,7 +146,9 @@ const char* parse_per(const char* rest, Per& per) {
 
 const char* parse_cache(const char* rest, bool& flush) {
   flush = std::strcmp(rest, "flush") == 0;
-  return flush || std::strcmp(rest, "keep") == 0 ? nullptr : "cache is keep or flush";
+  if (!flush && std::strcmp(rest, "keep") != 0)
+    return "cache is keep or flush";
+  return nullptr;
 }
 
 // Configurations have consecutive numbers, and the previous one must have metrics.
@@ -221,12 +225,16 @@ const char* parse_line(char* line, Plan& plan) {
     return parse_cache(rest, plan.flush_cache);
   if (is("by")) {
     plan.by_payload = std::strcmp(rest, "payload") == 0;
-    return plan.by_payload ? nullptr : "ranges can be distinguished by payload only";
+    if (!plan.by_payload)
+      return "ranges can be distinguished by payload only";
+    return nullptr;
   }
   if (is("resume")) {
     std::size_t bytes = 0;
     plan.resume = rest;
-    return decode(rest, bytes) ? nullptr : "a path cannot be understood";
+    if (!decode(rest, bytes))
+      return "a path cannot be understood";
+    return nullptr;
   }
   return parse_number(line, rest, plan);
 }

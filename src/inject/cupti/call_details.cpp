@@ -106,7 +106,8 @@ class ReturnedCall {
       return false;
     use_stream(*parameters.phStream);
     details_.type = gpu::Type::kStreamMade;
-    details_.operation = (parameters.Flags & CU_STREAM_NON_BLOCKING) != 0 ? 1 : 0;
+    const bool is_non_blocking = (parameters.Flags & CU_STREAM_NON_BLOCKING) != 0;
+    details_.operation = std::uint8_t{is_non_blocking};
     return details_.stream != gpu::kNoStream;
   }
 
@@ -124,7 +125,7 @@ class ReturnedCall {
     if (api_.cuptiGetStreamIdEx == nullptr)
       return;
     std::uint32_t number = 0;
-    const std::uint8_t per_thread = per_thread_stream_ ? 1 : 0;
+    const std::uint8_t per_thread{per_thread_stream_};
     const auto status = api_.cuptiGetStreamIdEx(call_.context, stream, per_thread, &number);
     if (status == CUPTI_SUCCESS)
       details_.stream = number;

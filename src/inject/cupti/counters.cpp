@@ -66,7 +66,9 @@ Collector* running_collector() {
   if (!live.load(std::memory_order_acquire))
     return nullptr;
   Collector* c = the_collector.load(std::memory_order_acquire);
-  return c->generation == process.generation.load(std::memory_order_relaxed) ? c : nullptr;
+  if (c->generation != process.generation.load(std::memory_order_relaxed))
+    return nullptr;
+  return c;
 }
 
 void watch_launches(Collector& c, bool on) {
@@ -74,7 +76,8 @@ void watch_launches(Collector& c, bool on) {
     return;  // the timeline's own
   for (std::uint32_t id = 1; id < CUPTI_DRIVER_TRACE_CBID_SIZE; ++id) {
     if (Recorder::wants(id))
-      c.api->cuptiEnableCallback(on ? 1 : 0, c.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, id);
+      c.api->cuptiEnableCallback(
+          std::uint32_t{on}, c.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, id);
   }
 }
 

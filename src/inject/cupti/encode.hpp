@@ -90,7 +90,9 @@ class NameTable {
 
   [[nodiscard]] std::uint32_t find(const char* name) const {
     const Slot& slot = slots_[place(name)];
-    return slot.pointer == name && std::strcmp(slot.text, name) == 0 ? slot.id : 0;
+    if (slot.pointer != name || std::strcmp(slot.text, name) != 0)
+      return 0;
+    return slot.id;
   }
 
   /// Replaces the name in the same slot. Two names that collide are defined repeatedly, which only

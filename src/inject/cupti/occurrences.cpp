@@ -82,9 +82,14 @@ std::uint32_t target_of(Collector& c, const RangePath& path, bool start_end) {
   CachedTarget& slot = thread_state()->cache[path.hash % 64];
   if (slot.is_used && slot.path == path.hash)
     return slot.target;
-  const bool is_selected = start_end ? is_start_end_target(c.plan, path.domain, path.names[0])
-                                     : is_target(c.plan, path.domain, path.names, path.depth);
-  const std::uint32_t target = is_selected ? find_or_add_target(c, path, start_end) : kNoTarget;
+  bool is_selected = false;
+  if (start_end)
+    is_selected = is_start_end_target(c.plan, path.domain, path.names[0]);
+  else
+    is_selected = is_target(c.plan, path.domain, path.names, path.depth);
+  std::uint32_t target = kNoTarget;
+  if (is_selected)
+    target = find_or_add_target(c, path, start_end);
   slot = {path.hash, target, true};
   return target;
 }
@@ -211,7 +216,9 @@ bool start_profiler(Collector& c, Context& context, bool kernels) {
   }
   char name[24];
   std::snprintf(name, sizeof name, "o%u", context.in_session++);
-  return kernels ? context.profiler.start() : context.profiler.push(name);
+  if (kernels)
+    return context.profiler.start();
+  return context.profiler.push(name);
 }
 
 // False if the profiler refuses, which ends measuring in this context or of this configuration.

@@ -148,7 +148,7 @@ std::uint32_t text_of(PcDefined& defined, Encoder& encoder, const char* text) {
 // as they do while the timeline is paused.
 void note_slow(bool ends) {
   const wire::counters::Activity record{
-      wire::gpu::head(wire::counters::Type::kActivity, 0, ends ? 1 : 0), now_ns()};
+      wire::gpu::head(wire::counters::Type::kActivity, 0, std::uint8_t{ends}), now_ns()};
   with_stream([&](Encoder&, GpuStream& stream) { stream.put(record); });
 }
 

@@ -172,7 +172,7 @@ class ProgressFile {
     saved.path = c.targets[target].path;
     saved.context = index_of(c, context);
     saved.device = context.device;
-    saved.kernels = context.kernels ? 1 : 0;
+    saved.kernels = std::uint32_t{context.kernels};
     saved.launches = c.targets[target].launches;
     saved.first = context.first[target];
     saved.progress = context.mux->progress(target);

@@ -2,6 +2,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -67,7 +68,7 @@ void path_of_start(const Event& event, bool by_payload, RangePath& path) {
 
 std::size_t shown_name(const RangePath& path, std::size_t index, char* text, std::size_t capacity) {
   const counters::Piece& name = path.names[index];
-  const std::size_t bytes = name.bytes < capacity ? name.bytes : capacity;
+  const auto bytes = std::min<std::size_t>(name.bytes, capacity);
   std::memcpy(text, name.text, bytes);
   const Payload& payload = path.payloads[index];
   if (payload.type == 0)

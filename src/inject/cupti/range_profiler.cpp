@@ -450,7 +450,9 @@ std::size_t RangeProfiler::ranges(const Image& image) const {
   params.pCounterDataImage = image.data.data();
   params.counterDataImageSize = image.data.size();
   const CUptiResult result = api_->cuptiRangeProfilerGetCounterDataInfo(&params);
-  return result == CUPTI_SUCCESS ? params.numTotalRanges : 0;
+  if (result != CUPTI_SUCCESS)
+    return 0;
+  return params.numTotalRanges;
 }
 
 bool RangeProfiler::evaluate(std::size_t configuration,

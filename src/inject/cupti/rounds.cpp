@@ -29,7 +29,7 @@ void write_target(std::uint32_t index, const RangePath& path, bool start_end) {
     for (std::size_t i = 0; i < path.depth; ++i)
       ids[i] = encoder.text_id(text, shown_name(path, i, text, sizeof text));
     wired::Target record{};
-    record.head = wire::gpu::head(wired::Type::kTarget, index, start_end ? 1 : 0);
+    record.head = wire::gpu::head(wired::Type::kTarget, index, std::uint8_t{start_end});
     record.domain = encoder.text_id(path.domain.text, path.domain.bytes);
     record.names = static_cast<std::uint32_t>(path.depth);
     stream.put_with(record, ids, path.depth * sizeof ids[0]);
@@ -161,7 +161,9 @@ std::uint8_t tally_state(const Collector& c, const Context& context, std::uint32
   constexpr std::uint8_t kGaveUp = 2;
   if (context.kernels && c.targets[target].has_graphs)
     return kHasGraphs;
-  return context.mux->tally(target).gave_up ? kGaveUp : 0;
+  if (context.mux->tally(target).gave_up)
+    return kGaveUp;
+  return 0;
 }
 
 const char* kind_of(const counters::Plan& plan) {

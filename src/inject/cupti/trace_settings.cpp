@@ -29,7 +29,9 @@ bool begins_with_one_of(const char* name, const char* list) {
     const std::size_t length = std::strcspn(list, ",");
     if (length > 0 && std::strncmp(name, list, length) == 0)
       return true;
-    list += length + (list[length] == ',' ? 1 : 0);
+    list += length;
+    if (*list == ',')
+      ++list;
   }
   return false;
 }

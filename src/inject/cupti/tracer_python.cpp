@@ -47,7 +47,9 @@ const char* why_no_memory(const Tracer& t) {
     return is_jax_loaded() ? kNoneOfJax : nullptr;
   if (t.settings.attached)
     return kNoneUnderAttach;
-  return t.follows ? kNoneInWindows : nullptr;
+  if (t.follows)
+    return kNoneInWindows;
+  return nullptr;
 }
 
 }  // namespace

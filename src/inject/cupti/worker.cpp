@@ -5,6 +5,7 @@
 // The timeline is paused only while a session is armed or running, and resumed after kRestsAfter
 // without work. A range that stops coming while it lacks passes is given up after ten seconds, or
 // four times the longest time between two of its occurrences.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -82,8 +83,10 @@ std::size_t room_for_kernels(const Collector& c, std::uint32_t target) {
   const std::uint32_t launches = c.targets[target].launches;
   if (launches == 0)
     return 2048;
-  const std::size_t room = (launches + 16) * (c.plan.flush_cache ? 2 : 1);
-  return room < Recorder::kMostKernels ? room : Recorder::kMostKernels;
+  std::size_t room = launches + 16;
+  if (c.plan.flush_cache)
+    room *= 2;
+  return std::min<std::size_t>(room, Recorder::kMostKernels);
 }
 
 bool arm(Collector& c, Context& context, const Work& work, std::size_t kernel_room) {
@@ -302,8 +305,7 @@ bool lose_patience(Collector& c, std::int64_t now) {
     if (awaited == kNoTarget)
       continue;
     const Target& target = c.targets[awaited];
-    const std::int64_t since =
-        target.last_ns > context.armed_at ? target.last_ns : context.armed_at;
+    const auto since = std::max<std::int64_t>(target.last_ns, context.armed_at);
     std::int64_t patience = 4 * target.longest_gap_ns;
     if (patience < c.plan.patience_ms * (kSecond / 1000))
       patience = c.plan.patience_ms * (kSecond / 1000);

@@ -77,7 +77,7 @@ MadeBy Autograd::here(bool in_module) const {
   if (next == 0 && node.function == nullptr)
     return {};
   MadeBy origin = made_by(next != 0 ? next - 1 : kMostNumbers, thread_(), MadeBy::kOperator);
-  origin.evaluates = node.function != nullptr ? 1 : 0;
+  origin.evaluates = std::uint8_t{node.function != nullptr};
   return origin;
 }
 

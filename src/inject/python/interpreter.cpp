@@ -143,7 +143,9 @@ std::uint64_t Interpreter::attributes(const OwnMemory& memory, std::uint64_t obj
   if (place == 0 || !memory.copy(place, &dictionary, sizeof dictionary))
     return 0;
   const bool is_tagged = (dictionary & 7) != 0;  // 3.12, if there is no dictionary yet
-  return is_tagged ? 0 : dictionary;
+  if (is_tagged)
+    return 0;
+  return dictionary;
 }
 
 bool Interpreter::inline_attributes(const OwnMemory& memory,
@@ -227,7 +229,9 @@ namespace {
 std::uint64_t index_bytes(std::uint64_t slots) {
   if (slots <= 0xff)
     return 1;
-  return slots <= 0xffff ? 2 : 4;
+  if (slots <= 0xffff)
+    return 2;
+  return 4;
 }
 
 }  // namespace

@@ -220,7 +220,7 @@ bool MemoryRecorder::prepare() {
     return false;
   const bool has_names = api_.set_item(globals_, "__builtins__", api_.builtins()) == 0 &&
                          set("path", api_.text(file_)) && set("most", api_.integer(kMostEvents)) &&
-                         set("stacks", api_.integer(stacks_ ? 1 : 0));
+                         set("stacks", api_.integer(int{stacks_}));
   if (!has_names)
     return false;
   code_ = api_.compile(kCode, kCodeName, kFileInput);

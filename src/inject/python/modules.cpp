@@ -86,7 +86,9 @@ bool ends_with(const char* text, const char* suffix) {
 
 bool is_module_call(const char* name) {
   const bool is_qualified = std::strncmp(name, "Module.", 7) == 0;  // since 3.11
-  const char* function = is_qualified ? name + 7 : name;
+  const char* function = name;
+  if (is_qualified)
+    function += 7;
   return std::strcmp(function, "_call_impl") == 0 ||
          std::strcmp(function, "_wrapped_call_impl") == 0;
 }
@@ -261,7 +263,9 @@ std::uint64_t Modules::Thread::read_kind(const Interpreter& python,
   if (may_be_compiled && is_compiled(file))
     return kCompiled;
   const std::size_t number = functions.find(file, name);
-  return number != 0 ? kFirstFunction + number : kOther;
+  if (number == 0)
+    return kOther;
+  return kFirstFunction + number;
 }
 
 /// Sets the levels from the frames of a thread state. False if the frames are inconsistent, or
@@ -630,7 +634,9 @@ std::uint64_t Modules::Thread::name_below(const Interpreter& python,
 
 Modules::Thread* Modules::new_thread() {
   void* memory = std::malloc(sizeof(Thread));
-  return memory != nullptr ? new (memory) Thread(getpid()) : nullptr;
+  if (memory == nullptr)
+    return nullptr;
+  return new (memory) Thread(getpid());
 }
 
 void Modules::end_thread(Thread* thread) {

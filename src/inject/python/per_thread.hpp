@@ -24,7 +24,9 @@ class PerThread {
     auto* held = usable_ ? static_cast<Held*>(pthread_getspecific(key_)) : nullptr;
     if (held == nullptr) [[unlikely]]
       held = take();
-    return held != nullptr ? &held->value : nullptr;
+    if (held == nullptr)
+      return nullptr;
+    return &held->value;
   }
   template <typename Use>
   void each(const Use& use) {
