@@ -33,19 +33,17 @@ bool common(Activity& part, const Value* row, Event& event, std::uint64_t& proce
 }
 
 std::uint32_t node_of(Activity& part, std::uint64_t process, const Value& node) {
-  return node.integer() && node.bits != 0
-             ? part.nodes.number({process, static_cast<std::uint64_t>(node.bits)})
-             : model::kNone;
-}
-
-std::uint64_t bytes_of(const Value& value) {
-  return value.integer() && value.bits > 0 ? static_cast<std::uint64_t>(value.bits) : 0;
+  if (!node.integer() || node.bits == 0)
+    return model::kNone;
+  return part.nodes.number({process, static_cast<std::uint64_t>(node.bits)});
 }
 
 /// CUPTI has 0xffffffff for none.
 std::uint64_t event_of(const Value& value) {
   const std::int64_t event = value.as_int();
-  return event > 0 && event < 0xffffffff ? static_cast<std::uint64_t>(event) : 0;
+  if (event <= 0 || event >= 0xffffffff)
+    return 0;
+  return static_cast<std::uint64_t>(event);
 }
 
 /// CUpti_ActivityMemcpyKind and, from 11, nsys's own numbers for migrations of unified memory.
@@ -55,7 +53,9 @@ model::CopyKind copy_kind(const Value& value) {
   constexpr model::CopyKind kUnified[] = {model::CopyKind::kHostToDevice,
                                           model::CopyKind::kDeviceToHost,
                                           model::CopyKind::kDeviceToDevice};
-  return value.bits > 10 ? kUnified[value.bits - 11] : static_cast<model::CopyKind>(value.bits);
+  if (value.bits > 10)
+    return kUnified[value.bits - 11];
+  return static_cast<model::CopyKind>(value.bits);
 }
 
 /// Reads one table of events. `columns`: its own, behind the common ones; `fill(part, row, process,
@@ -154,7 +154,7 @@ Activity read_copies(const Source& source) {
       &Activity::copies,
       "bytes copyKind graphNodeId srcKind dstKind",
       [](Activity& part, const Value* row, std::uint64_t process, model::Copy& copy) {
-        copy.bytes = bytes_of(row[kBytes]);
+        copy.bytes = positive(row[kBytes]);
         copy.kind = copy_kind(row[kKind]);
         copy.migration = row[kKind].integer() && row[kKind].bits > 10 && row[kKind].bits <= 13;
         copy.graph_node = node_of(part, process, row[kNode]);
@@ -171,7 +171,7 @@ Activity read_memsets(const Source& source) {
       &Activity::memsets,
       "bytes graphNodeId",
       [](Activity& part, const Value* row, std::uint64_t process, model::Memset& memset) {
-        memset.bytes = bytes_of(row[kBytes]);
+        memset.bytes = positive(row[kBytes]);
         memset.graph_node = node_of(part, process, row[kNode]);
       });
 }
@@ -233,9 +233,9 @@ Calls read_calls(const Source& source) {
           return bad_row(part.outcome, "end is before start");
         call.thread = part.threads.number(static_cast<std::uint64_t>(row[kThread].bits));
         const std::int64_t correlation = row[kCallCorrelation].as_int(model::kNone);
-        call.correlation = correlation >= 0 && correlation < model::kNone
-                               ? static_cast<std::uint32_t>(correlation)
-                               : model::kNone;
+        call.correlation = model::kNone;
+        if (correlation >= 0 && correlation < model::kNone)
+          call.correlation = static_cast<std::uint32_t>(correlation);
         call.name = part.names.number(row[kName].as_int(-1));
         call.kind = model::LaunchKind::kOther;
         part.launches.push_back(call);

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "base/find.hpp"
 #include "base/units.hpp"
 #include "base/workers.hpp"
 #include "read/graph_nodes.hpp"
@@ -96,7 +97,22 @@ class Assembler {
     }
   }
   [[nodiscard]] std::uint64_t real(std::uint64_t process) const {
-    return process == kUnknownProcess ? unknown_is_ : process;
+    if (process == kUnknownProcess)
+      return unknown_is_;
+    return process;
+  }
+  /// Number of a correlation id of `process` among those that are used; kNone for kNone.
+  [[nodiscard]] std::uint32_t rank_of(std::uint64_t process, std::uint32_t correlation) const {
+    if (correlation == kNone)
+      return kNone;
+    return used_.rank(process, correlation);
+  }
+  /// The launch with a correlation id of `process`, or kNone.
+  [[nodiscard]] std::uint32_t launch_with(std::uint64_t process, std::uint32_t correlation) const {
+    const std::uint32_t rank = rank_of(process, correlation);
+    if (rank == kNone)
+      return kNone;
+    return launch_of_[rank];
   }
 
   /// Steps 1 and 2.
@@ -123,8 +139,7 @@ class Assembler {
     for (std::size_t i = 0; i < calls.launches.size(); ++i) {
       const model::Launch call = calls.launches[i];
       const std::uint64_t process = calls.threads.keys()[call.thread] >> 24;
-      const std::uint32_t rank =
-          call.correlation == kNone ? kNone : used_.rank(process, call.correlation);
+      const std::uint32_t rank = rank_of(process, call.correlation);
       if (rank == kNone && kinds_[call.name] != model::LaunchKind::kSynchronize && !calls_alone)
         continue;
       if (rank != kNone) {
@@ -201,7 +216,9 @@ class Assembler {
   }
 
   model::StringId nvtx_name(model::StringId name) const {
-    return name & kTextId ? texts_[name & ~kTextId] : name;
+    if ((name & kTextId) == 0)
+      return name;
+    return texts_[name & ~kTextId];
   }
 
   /// Domains, categories, threads and CUDA objects that the program named.
@@ -223,11 +240,13 @@ class Assembler {
         continue;
       }
       const auto creation = created.find(static_cast<std::uint32_t>(i));
-      if (creation == created.end())
+      model::StringId name = 0;
+      if (creation != created.end()) {
+        name = creation->second;
+      } else {
         ++unnamed_domains_;
-      const model::StringId name =
-          creation == created.end() ? s_.strings.intern("<domain " + std::to_string(key.id) + ">")
-                                    : creation->second;
+        name = s_.strings.intern("<domain " + std::to_string(key.id) + ">");
+      }
       domains_.push_back(index_.domains.of({name}));
     }
     for (const AttributesKey& key : nvtx.attributes.keys()) {
@@ -240,8 +259,7 @@ class Assembler {
       s_.attributes.push_back(out);
     }
     for (const Naming& naming : nvtx.namings) {
-      const auto process = process_of_.find(naming.thread >> 24);
-      const std::uint32_t owner = process == process_of_.end() ? 0 : process->second;
+      const std::uint32_t owner = base::find_or(process_of_, naming.thread >> 24, 0);
       const model::StringId name = nvtx_name(naming.name);
       switch (naming.type) {
         case 33:
@@ -289,10 +307,8 @@ class Assembler {
     Calls& calls = parts_.calls;
     std::vector<std::uint32_t> threads;
     std::vector<model::StringId> names;
-    for (const std::uint64_t thread : calls.threads.keys()) {
-      const auto found = thread_of_.find(thread);
-      threads.push_back(found == thread_of_.end() ? 0 : found->second);
-    }
+    for (const std::uint64_t thread : calls.threads.keys())
+      threads.push_back(base::find_or(thread_of_, thread, 0));
     for (const std::int64_t id : calls.names.keys())
       names.push_back(id < 0 ? 0 : string_of(id));
     for (model::Launch& launch : calls.launches) {
@@ -347,9 +363,7 @@ class Assembler {
         Event& event = events[i];
         const std::uint64_t process = real(part.streams.keys()[event.stream].process);
         event.stream = streams[event.stream];
-        const std::uint32_t rank =
-            event.launch == kNone ? kNone : used_.rank(process, event.launch);
-        event.launch = rank == kNone ? kNone : launch_of_[rank];
+        event.launch = launch_with(process, event.launch);
         if constexpr (requires { event.graph_node; }) {
           if (event.graph_node != kNone)
             event.graph_node = nodes[event.graph_node];
@@ -384,8 +398,7 @@ class Assembler {
   template <class Item>
   std::uint32_t link_call(const Activity& part, Item& item) {
     const std::uint64_t process = real(part.streams.keys()[item.stream].process);
-    const std::uint32_t rank = item.launch == kNone ? kNone : used_.rank(process, item.launch);
-    item.launch = rank == kNone ? kNone : launch_of_[rank];
+    item.launch = launch_with(process, item.launch);
     return process_of_.at(process);
   }
 
@@ -466,12 +479,11 @@ class Assembler {
   void place_nodes() {
     for (const NodeEvent& event : parts_.nodes) {
       const auto process = process_of_.find(event.thread >> 24);
-      const auto thread = thread_of_.find(event.thread);
+      const std::uint32_t thread = base::find_or(thread_of_, event.thread, kNone);
       if (process == process_of_.end())
         continue;
       const auto original = event.original == event.id ? 0 : event.original;
-      const std::uint32_t thread_index = thread == thread_of_.end() ? kNone : thread->second;
-      nodes_[process->second].add({event.id, original, thread_index, event.at_ns});
+      nodes_[process->second].add({event.id, original, thread, event.at_ns});
     }
     for (const auto& [process, nodes] : nodes_)
       nodes.place(s_);

@@ -133,7 +133,7 @@ bool Btree::leaves(std::uint32_t root, std::vector<std::uint32_t>& out) {
     const std::byte* at = page(level.page);
     if (at == nullptr)
       return refuse("page " + std::to_string(level.page) + " lies beyond the file");
-    const std::size_t head = level.page == 1 ? 100 : 0;
+    const std::size_t head = header_offset(level.page);
     if (level.next == 0) {
       if (seen[level.page])
         return refuse("page " + std::to_string(level.page) + " is used twice");
@@ -180,8 +180,8 @@ std::size_t Btree::estimate_rows(std::span<const std::uint32_t> leaves) const {
   const std::size_t step = std::max<std::size_t>(1, leaves.size() / kSamples);
   std::size_t cells = 0, sampled = 0;
   for (std::size_t i = 0; i < leaves.size(); i += step, ++sampled) {
-    const std::byte* at = page(leaves[i]) + (leaves[i] == 1 ? 100 : 0);
-    cells += std::min<std::size_t>(be16(at + 3), usable_ / 4);
+    const std::byte* header = page(leaves[i]) + header_offset(leaves[i]);
+    cells += std::min<std::size_t>(be16(header + 3), usable_ / 4);
   }
   return (cells * leaves.size() / sampled) * 51 / 50 + 16;
 }

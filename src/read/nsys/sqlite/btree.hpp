@@ -56,11 +56,14 @@ struct Value {
   [[nodiscard]] double as_double() const {
     if (type == Type::kReal)
       return std::bit_cast<double>(bits);
-    return type == Type::kInteger ? static_cast<double>(bits) : 0.0;
+    if (type == Type::kInteger)
+      return static_cast<double>(bits);
+    return 0;
   }
   [[nodiscard]] std::string_view text() const {
-    return type == Type::kText || type == Type::kBlob ? std::string_view(bytes, size)
-                                                      : std::string_view{};
+    if (type != Type::kText && type != Type::kBlob)
+      return {};
+    return {bytes, size};
   }
 };
 
@@ -102,7 +105,15 @@ class Btree {
   };
   [[nodiscard]] bool refuse(std::string reason);
   [[nodiscard]] const std::byte* page(std::uint32_t number) const {
-    return number == 0 || number > pages_ ? nullptr : file_.data() + (number - 1) * page_size_;
+    if (number == 0 || number > pages_)
+      return nullptr;
+    return file_.data() + (number - 1) * page_size_;
+  }
+  /// Of the b-tree's header in a page: the first page begins with the file's own.
+  [[nodiscard]] static std::size_t header_offset(std::uint32_t page) {
+    if (page == 1)
+      return 100;
+    return 0;
   }
   [[nodiscard]] bool cell(const std::byte* page, std::size_t offset, Cell& out);
   [[nodiscard]] bool overflow(const std::byte* local, std::size_t local_size, std::uint64_t size);
@@ -139,7 +150,7 @@ bool Btree::scan(std::span<const std::uint32_t> leaves, std::span<const Wanted> 
   std::uint32_t done = 0;
   for (const std::uint32_t number : leaves) {
     const std::byte* at = page(number);
-    const std::size_t head = number == 1 ? 100 : 0;
+    const std::size_t head = header_offset(number);
     const std::size_t cells = be16(at + head + 3);
     if (head + 8 + cells * 2 > usable_)
       return refuse("cell pointers beyond page " + std::to_string(number));

@@ -30,8 +30,9 @@ void read_common(Activity& part, const Value* row, Event& event) {
 }  // namespace
 
 model::MemoryKind memory_kind_of(const Value& value) {
-  return value.integer() && value.bits >= 0 ? memory_kind(value.bits + 1)
-                                            : model::MemoryKind::kUnknown;
+  if (!value.integer() || value.bits < 0)
+    return model::MemoryKind::kUnknown;
+  return memory_kind(value.bits + 1);
 }
 
 Activity read_memory(const Source& source) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 #include <span>
+#include <tuple>
 
 #include "base/sort_nearly.hpp"
 #include "read/nsys/sqlite/parts.hpp"
@@ -44,7 +45,7 @@ enum {
 
 /// Outer before inner.
 bool before(const model::Range& a, const model::Range& b) {
-  return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
+  return std::tie(a.start_ns, b.end_ns) < std::tie(b.start_ns, a.end_ns);
 }
 
 std::uint32_t attributes_of(Nvtx& part, const Value* row) {

@@ -213,7 +213,15 @@ void begin(Part& part, std::vector<Event>& events, std::size_t rows) {
 }
 /// A count or id that fits 32 bits; 0 for anything else.
 [[nodiscard]] inline std::uint32_t small(const Value& value) {
-  return value.integer() ? static_cast<std::uint32_t>(value.bits) : 0;
+  if (!value.integer())
+    return 0;
+  return static_cast<std::uint32_t>(value.bits);
+}
+/// A size or amount; 0 for anything else.
+[[nodiscard]] inline std::uint64_t positive(const Value& value) {
+  if (!value.integer() || value.bits <= 0)
+    return 0;
+  return static_cast<std::uint64_t>(value.bits);
 }
 
 struct Parts {

@@ -6,9 +6,11 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/find.hpp"
 #include "base/sqlite.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -302,10 +304,10 @@ class CpuSampleAdder {
     if (read_.samples.empty())
       return;
     std::ranges::sort(read_.frames, [](const auto& a, const auto& b) {
-      return a.sample != b.sample ? a.sample < b.sample : a.depth > b.depth;  // outermost first
+      return std::tie(a.sample, b.depth) < std::tie(b.sample, a.depth);  // outermost first
     });
     std::ranges::sort(read_.samples, [](const auto& a, const auto& b) {
-      return a.thread != b.thread ? a.thread < b.thread : a.start_ns < b.start_ns;
+      return std::tie(a.thread, a.start_ns) < std::tie(b.thread, b.start_ns);
     });
     cpu_.interval_ns = interval_of(read_.samples);
     cpu_.unwinding = "Nsight Systems";
@@ -328,8 +330,8 @@ class CpuSampleAdder {
     const auto global = static_cast<std::int64_t>(global_tid);
     const std::uint32_t pid = pid_of(process_of(global));
     const std::uint32_t tid = tid_of(global);
-    const auto thread = threads_.find({pid, tid});
-    cpu_.threads.push_back({pid, tid, 0, thread == threads_.end() ? model::kNone : thread->second});
+    const std::uint32_t thread = base::find_or(threads_, Pair{pid, tid}, model::kNone);
+    cpu_.threads.push_back({pid, tid, 0, thread});
   }
 
   std::uint32_t stack_of(const CpuSamples::Sample& sample) {

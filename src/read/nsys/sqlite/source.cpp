@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include "base/find.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::read::nsys_sqlite {
@@ -40,7 +41,8 @@ base::Result<void> read_columns(const base::Database& database,
     column.has_default = !query.is_null(3) && base::lower(query.text(3)) != "null";
     generated |= query.integer(5) != 0;
     const bool is_key = query.integer(4) != 0;
-    keys += is_key ? 1 : 0;
+    if (is_key)
+      ++keys;
     column.rowid = is_key && type == "integer";
     types.push_back(type);
     table.columns.push_back(std::move(column));
@@ -85,7 +87,8 @@ base::Result<Source> Source::open(const std::filesystem::path& path) {
     Table table;
     table.name = query.text(0);
     const std::int64_t page = query.integer(1);
-    table.root = page > 0 && page < 0xffffffff ? static_cast<std::uint32_t>(page) : 0;
+    if (page > 0 && page < 0xffffffff)
+      table.root = static_cast<std::uint32_t>(page);
     TRY(read_columns(database, table, query.text(2)));
     std::string name = table.name;
     source.tables_.insert_or_assign(std::move(name), std::move(table));
@@ -102,8 +105,7 @@ base::Result<Source> Source::open(const std::filesystem::path& path) {
 }
 
 const Table* Source::find(std::string_view name) const {
-  const auto found = tables_.find(name);
-  return found == tables_.end() ? nullptr : &found->second;
+  return base::find_value(tables_, name);
 }
 
 std::vector<Wanted> Source::wanted(const Table& table, std::string_view columns) {

@@ -61,10 +61,6 @@ void read_names(const Source& source, const StringIds& strings, Target& target) 
   });
 }
 
-std::uint64_t positive(const Value& value) {
-  return value.integer() && value.bits > 0 ? static_cast<std::uint64_t>(value.bits) : 0;
-}
-
 void read_gpus(const Source& source, Target& target) {
   const bool recent = source.find("TARGET_INFO_GPU") != nullptr;
   each(source,
@@ -151,7 +147,9 @@ void read_diagnostics(const Source& source, Target& target) {
 const Gpu* Target::gpu(std::uint32_t pid, std::uint32_t ordinal) const {
   const auto by_id = [&](std::int64_t id) -> const Gpu* {
     const auto found = std::ranges::find_if(gpus, [&](const Gpu& gpu) { return gpu.id == id; });
-    return found == gpus.end() ? nullptr : &*found;
+    if (found == gpus.end())
+      return nullptr;
+    return &*found;
   };
   if (const auto found = gpu_of.find({pid, ordinal}); found != gpu_of.end())
     return by_id(found->second);
@@ -163,7 +161,9 @@ const Gpu* Target::gpu(std::uint32_t pid, std::uint32_t ordinal) const {
     return &*found;
   const bool ordinals =
       std::ranges::any_of(gpus, [](const Gpu& gpu) { return gpu.cuda_ordinal >= 0; });
-  return ordinals ? nullptr : by_id(ordinal);
+  if (ordinals)
+    return nullptr;
+  return by_id(ordinal);
 }
 
 Target read_target(const Source& source, const StringIds& strings) {
