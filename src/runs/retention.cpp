@@ -25,6 +25,15 @@ bool is_own(const fs::path& run, const Manifest& manifest) {
          status.st_uid == ::geteuid() && manifest.id == run.filename().string();
 }
 
+/// Compares seconds: from 293 years on, an age in nanoseconds is more than a number holds.
+bool is_too_young(std::int64_t start_unix_ns,
+                  std::int64_t now_unix_ns,
+                  const Retention& retention) {
+  const auto age = std::chrono::nanoseconds(now_unix_ns - start_unix_ns);
+  return retention.older_than &&
+         std::chrono::floor<std::chrono::seconds>(age) < *retention.older_than;
+}
+
 }  // namespace
 
 std::vector<Candidate> prunable(const fs::path& root,
@@ -39,11 +48,8 @@ std::vector<Candidate> prunable(const fs::path& root,
     const auto manifest = read_manifest(runs[i]);
     if (!manifest || !is_own(runs[i], *manifest))
       continue;
-    if (retention.older_than) {
-      const auto age = std::chrono::nanoseconds(now_unix_ns - manifest->start_unix_ns);
-      if (age < *retention.older_than)
-        continue;
-    }
+    if (is_too_young(manifest->start_unix_ns, now_unix_ns, retention))
+      continue;
     const auto status = read_status(runs[i]);
     if (status && status->state == RunState::kRunning)
       continue;
@@ -182,8 +188,7 @@ std::vector<Candidate> prunable(const fs::path& root,
   std::erase_if(all, [&](const Candidate& candidate) {
     if (!jobs.contains(candidate.path))
       return !runs_that_may_go.contains(candidate.path);
-    const auto age = std::chrono::nanoseconds(now_unix_ns - candidate.start_unix_ns);
-    if (retention.older_than && age < *retention.older_than)
+    if (is_too_young(candidate.start_unix_ns, now_unix_ns, retention))
       return true;
     return !removable(candidate.path).has_value();
   });

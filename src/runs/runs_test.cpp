@@ -225,6 +225,7 @@ TEST_F(Runs, KeepAndAge) {
   EXPECT_EQ(names({.keep = 2}), "day1 day2 day3 ");
   EXPECT_EQ(names({.older_than = parse_age("3d").value()}), "day1 day2 day3 ");
   EXPECT_EQ(names({.keep = 4, .older_than = parse_age("2d").value()}), "day1 ");
+  EXPECT_EQ(names({.older_than = parse_age("20000w").value()}), "") << "in ns, no number holds it";
   ASSERT_TRUE(write_running(root_ / "day1"));
   EXPECT_EQ(names({.keep = 4}), "") << "a run that still runs never goes";
 }
