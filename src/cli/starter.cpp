@@ -1,6 +1,7 @@
 #include "cli/starter.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -46,14 +47,17 @@ std::pair<std::string, std::string> family(const SeenRange& range) {
   return {std::move(domain_and_kind), without_digits(range.path.back())};
 }
 
+/// Launches, or in a program without any the time.
+std::uint64_t work_of(const SeenRange& range, const doctor::ProgramFacts& facts) {
+  const bool has_gpu_work = facts.kernels + facts.graph_launches > 0;
+  if (has_gpu_work)
+    return range.kernels + range.graph_launches;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(range.total_ns, 0));
+}
+
 /// Outermost ranges with work; instead of a single one around everything, those inside it.
 std::vector<const SeenRange*> choose(const doctor::ProgramFacts& facts) {
-  const bool has_gpu_work = facts.kernels + facts.graph_launches > 0;
-  const auto work = [&](const SeenRange& range) {
-    if (has_gpu_work)
-      return range.kernels + range.graph_launches;
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(range.total_ns, 0));
-  };
+  const auto work = [&](const SeenRange& range) { return work_of(range, facts); };
   std::vector<const SeenRange*> chosen;
   for (const SeenRange& range : facts.ranges) {
     const bool has_ended = range.occurrences > range.unclosed;
@@ -83,9 +87,6 @@ std::vector<const SeenRange*> choose(const doctor::ProgramFacts& facts) {
       break;
     }
   }
-  std::stable_sort(chosen.begin(), chosen.end(), [&](const SeenRange* a, const SeenRange* b) {
-    return work(*a) > work(*b);
-  });
   return chosen;
 }
 
@@ -122,10 +123,12 @@ std::vector<StarterRange> ranges_worth_measuring(const doctor::ProgramFacts& fac
       else
         include.expression = model::expression_of(range->domain, range->path, range->kind);
     }
+    includes[index].work += work_of(*range, facts);
     includes[index].occurrences += range->occurrences - range->unclosed;
     includes[index].kernels += range->kernels;
     includes[index].total_ns += range->total_ns;
   }
+  std::ranges::stable_sort(includes, std::ranges::greater(), &StarterRange::work);
   if (includes.size() > kMostIncludes)
     includes.resize(kMostIncludes);
   return includes;

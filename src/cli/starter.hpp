@@ -15,6 +15,7 @@ struct StarterRange {
   std::string expression;
   std::uint64_t occurrences = 0, kernels = 0;  ///< occurrences: closed ones
   std::int64_t total_ns = 0;
+  std::uint64_t work = 0;  ///< launches, or in a program without any ns: they are sorted by it
 };
 
 /// Outermost ranges with GPU work (any, in a program without), but not a single one around

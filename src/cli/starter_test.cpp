@@ -115,5 +115,15 @@ TEST(StarterRanges, AreTenAtMost) {
   EXPECT_EQ(chosen.back(), "i/");
 }
 
+// 32 layers of 9 kernels are more work than any range of 10.
+TEST(StarterRanges, APatternHasTheWorkOfAllItsRanges) {
+  std::vector<doctor::SeenRange> ranges;
+  for (char name = 'a'; name <= 'j'; ++name)
+    ranges.push_back(seen({std::string(1, name)}, 2, 10));
+  for (int layer = 0; layer < 32; ++layer)
+    ranges.push_back(seen({"layer " + std::to_string(layer)}, 2, 9));
+  EXPECT_EQ(chosen_of(program_of(ranges)).front(), "regex:^layer [0-9]+$/");
+}
+
 }  // namespace starter_test
 }  // namespace rangescope::cli
