@@ -20,8 +20,6 @@
 #include "cli/app.hpp"
 #include "cli/subcommand.hpp"
 
-extern char** environ;
-
 namespace rangescope::cli {
 namespace command_line_test {
 
