@@ -48,6 +48,31 @@ std::string last_second(const model::Session& session) {
 
 }  // namespace
 
+std::vector<std::string> recording_of(const std::vector<std::string>& words,
+                                      const std::string& tag,
+                                      bool is_of_running) {
+  constexpr std::string_view kWithValue[] = {"--watch-every", "--openmetrics"};
+  std::vector<std::string> argv{base::self_path().string(), words.front(), "-q"};
+  // In front of a program, whose arguments may follow without "--"; behind a process id.
+  if (!is_of_running)
+    argv.push_back(tag);
+  const auto program = std::ranges::find(words, "--");
+  for (auto word = words.begin() + 1; word != words.end(); ++word) {
+    const bool is_ours = word < program;
+    const bool takes_value = std::ranges::find(kWithValue, *word) != std::end(kWithValue);
+    const bool has_value = std::ranges::any_of(kWithValue, [&](std::string_view option) {
+      return word->starts_with(std::string(option) + "=");
+    });
+    if (!is_ours || (*word != "--watch" && !takes_value && !has_value))
+      argv.push_back(*word);
+    else if (takes_value && word + 1 != words.end())
+      ++word;
+  }
+  if (is_of_running)
+    argv.push_back(tag);
+  return argv;
+}
+
 Watch::Watch(std::string root, WatchChoice wanted, ReportChoice choice, analyze::Options analysis)
     : root_(std::move(root)),
       wanted_(std::move(wanted)),
@@ -75,7 +100,7 @@ base::Result<int> Watch::run(const std::vector<std::string>& words) {
                      std::chrono::steady_clock::now().time_since_epoch().count());
 
   base::Command command;
-  command.argv = recording_of(words);
+  command.argv = recording_of(words, tag_, wanted_.is_of_running);
   command.forward_signals = true;
   command.tick_every = std::chrono::milliseconds(50);
   command.tick = [this](std::chrono::nanoseconds elapsed) { tick(elapsed); };
@@ -88,30 +113,6 @@ base::Result<int> Watch::run(const std::vector<std::string>& words) {
   if (ended->exit_code)
     return *ended->exit_code;
   base::die_by(*ended->signal);
-}
-
-/// The command line of the child that records.
-std::vector<std::string> Watch::recording_of(const std::vector<std::string>& words) const {
-  constexpr std::string_view kWithValue[] = {"--watch-every", "--openmetrics"};
-  std::vector<std::string> argv{base::self_path().string(), words.front(), "-q"};
-  // In front of a program, whose arguments may follow without "--"; behind a process id.
-  if (!wanted_.is_of_running)
-    argv.push_back(tag_);
-  const auto program = std::ranges::find(words, "--");
-  for (auto word = words.begin() + 1; word != words.end(); ++word) {
-    const bool is_ours = word < program;
-    const bool takes_value = std::ranges::find(kWithValue, *word) != std::end(kWithValue);
-    const bool has_value = std::ranges::any_of(kWithValue, [&](std::string_view option) {
-      return word->starts_with(std::string(option) + "=");
-    });
-    if (!is_ours || (*word != "--watch" && !takes_value && !has_value))
-      argv.push_back(*word);
-    else if (takes_value && word + 1 != words.end())
-      ++word;
-  }
-  if (wanted_.is_of_running)
-    argv.push_back(tag_);
-  return argv;
 }
 
 /// The table of the whole run, unless the child wrote the document that was asked for, and where

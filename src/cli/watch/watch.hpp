@@ -36,6 +36,12 @@ struct WatchChoice {
   [[nodiscard]] bool is_asked_for() const { return is_on || every || !openmetrics.empty(); }
 };
 
+/// The command line of the child that records: `words` without what asks for watching, and with
+/// `tag`, in front of a program, whose arguments may follow without "--", or behind a process id.
+[[nodiscard]] std::vector<std::string> recording_of(const std::vector<std::string>& words,
+                                                    const std::string& tag,
+                                                    bool is_of_running);
+
 class Watch {
  public:
   /// `root`: of the runs.
@@ -46,7 +52,6 @@ class Watch {
   [[nodiscard]] base::Result<int> run(const std::vector<std::string>& words);
 
  private:
-  [[nodiscard]] std::vector<std::string> recording_of(const std::vector<std::string>& words) const;
   [[nodiscard]] base::Result<void> show_last(const std::filesystem::path& run, int report_fd) const;
   [[nodiscard]] std::filesystem::path find();
   void tick(std::chrono::nanoseconds elapsed);
