@@ -43,6 +43,7 @@ TEST_F(Profile, IsRepeated1To1000TimesOrAsOftenAsNeeded) {
 
 TEST_F(Profile, ARepeatedProgramIsNotWatchedWhicheverOptionAsks) {
   EXPECT_TRUE(has(refusal_of({"--repeat", "5", "--watch"}), "--repeat, --watch: "));
+  EXPECT_TRUE(has(refusal_of({"--repeat", "5", "--watch=true"}), "--repeat, --watch: "));
   EXPECT_TRUE(
       has(refusal_of({"--repeat", "5", "--watch-every", "2s"}), "--repeat, --watch-every: "));
   EXPECT_TRUE(has(refusal_of({"--repeat", "auto", "--watch", "--openmetrics", "9400"}),

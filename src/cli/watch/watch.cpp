@@ -52,6 +52,7 @@ std::vector<std::string> recording_of(const std::vector<std::string>& words,
                                       const std::string& tag,
                                       bool is_of_running) {
   constexpr std::string_view kWithValue[] = {"--watch-every", "--openmetrics"};
+  constexpr std::string_view kSwitch = "--watch";
   std::vector<std::string> argv{base::self_path().string(), words.front(), "-q"};
   // In front of a program, whose arguments may follow without "--"; behind a process id.
   if (!is_of_running)
@@ -60,10 +61,10 @@ std::vector<std::string> recording_of(const std::vector<std::string>& words,
   for (auto word = words.begin() + 1; word != words.end(); ++word) {
     const bool is_ours = word < program;
     const bool takes_value = std::ranges::find(kWithValue, *word) != std::end(kWithValue);
-    const bool has_value = std::ranges::any_of(kWithValue, [&](std::string_view option) {
-      return word->starts_with(std::string(option) + "=");
-    });
-    if (!is_ours || (*word != "--watch" && !takes_value && !has_value))
+    const std::string option = word->substr(0, word->find('='));
+    const bool is_of_watching =
+        option == kSwitch || std::ranges::find(kWithValue, option) != std::end(kWithValue);
+    if (!is_ours || !is_of_watching)
       argv.push_back(*word);
     else if (takes_value && word + 1 != words.end())
       ++word;

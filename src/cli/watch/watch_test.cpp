@@ -21,6 +21,12 @@ TEST(RecordingOf, TheChildIsQuietAndNotWatched) {
             (Words{"profile", "-q", "+vars.watched_by=1", "--keep", "3", "--", "./app"}));
 }
 
+// A switch may have a value; a child that watched too would start another one, and so on.
+TEST(RecordingOf, ASwitchWithAValueGoesToo) {
+  EXPECT_EQ(recording({"profile", "--watch=true", "--", "./app"}),
+            (Words{"profile", "-q", "+vars.watched_by=1", "--", "./app"}));
+}
+
 TEST(RecordingOf, OptionsOfWatchingGoWithTheirValues) {
   const Words plain{"profile", "-q", "+vars.watched_by=1", "--top", "3", "--", "./app"};
   EXPECT_EQ(recording({"profile", "--watch-every", "1s", "--top", "3", "--", "./app"}), plain);
