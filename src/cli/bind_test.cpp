@@ -1,52 +1,24 @@
 #include "cli/bind.hpp"
 
-#include <gtest/gtest.h>
-
-#include <memory>
-
-#include "cli/app.hpp"
+#include "cli/command_line_test.hpp"
 #include "wire/names.hpp"
 
 namespace rangescope::cli {
 namespace bind_test {
 
-using Words = std::vector<std::string>;
-using Declare = std::function<void(const Arguments&)>;
+using namespace command_line_test;
 
-/// `rangescope profile` with no options but those that a test declares.
-class DeclaredCommand : public Subcommand {
- public:
-  explicit DeclaredCommand(Declare declare) : Subcommand("profile"), declare_(std::move(declare)) {}
-  void options(const Arguments& app) override { declare_(app); }
-  base::Result<int> run() override { return 0; }
-
- private:
-  Declare declare_;
-};
-
-struct Parsed {
-  int code = 0;
-  std::string message;  ///< on standard error
-};
-
-Parsed parse(const Declare& declare, Words words) {
-  std::vector<std::unique_ptr<Subcommand>> commands;
-  commands.push_back(std::make_unique<DeclaredCommand>(declare));
-  words.insert(words.begin(), {"rangescope", "profile"});
-  std::vector<char*> argv;
-  for (std::string& word : words)
-    argv.push_back(word.data());
-  testing::internal::CaptureStderr();
-  const int code = run_app(static_cast<int>(argv.size()), argv.data(), commands);
-  return {code, testing::internal::GetCapturedStderr()};
+/// The answer of `rangescope profile` with no options but those that a test declares.
+Answer parse(const DeclaredCommand::Declare& declare, const Words& words) {
+  return answer_of(std::make_unique<DeclaredCommand>("profile", false, declare, nullptr), words);
 }
 
 /// The options that `bind` fills from these words, which must be right.
 template <class Options>
 Options options_from(void (*bind)(const Arguments&, Options&), const Words& words) {
   Options options;
-  const Parsed parsed = parse([&](const Arguments& app) { bind(app, options); }, words);
-  EXPECT_EQ(parsed.code, 0) << parsed.message;
+  const Answer parsed = parse([&](const Arguments& app) { bind(app, options); }, words);
+  EXPECT_EQ(parsed.code, 0) << parsed.err;
   return options;
 }
 
@@ -54,13 +26,9 @@ Options options_from(void (*bind)(const Arguments&, Options&), const Words& word
 template <class Options>
 std::string refusal(void (*bind)(const Arguments&, Options&), const Words& words) {
   Options options;
-  const Parsed parsed = parse([&](const Arguments& app) { bind(app, options); }, words);
+  const Answer parsed = parse([&](const Arguments& app) { bind(app, options); }, words);
   EXPECT_EQ(parsed.code, 64) << testing::PrintToString(words);
-  return parsed.message;
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
+  return parsed.err;
 }
 
 std::string format_of(const Words& words) {
