@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
@@ -55,28 +56,32 @@ bool wants_color(int fd, const std::string& choice) {
   return is_terminal(fd) && (no_color == nullptr || *no_color == '\0') && !dumb;
 }
 
+/// Does this option take an output, and is `value` one? --json takes a file in `gate` only, where
+/// a word that does not end so is the run.
+bool takes_output(std::string_view option, std::string_view value) {
+  static constexpr std::string_view kOutputs[] = {"-o", "--output", "--junit", "--markdown"};
+  if (option == "--json")
+    return arguments().front() == "gate" && value.ends_with(".json");
+  return std::ranges::find(kOutputs, option) != std::end(kOutputs);
+}
+
 /// Does another word of the command line, the program's among them, name this file? What stands
-/// behind an option for outputs is the output itself.
+/// behind an option of ours for outputs is the output itself.
 bool is_input(const std::filesystem::path& to) {
-  static constexpr std::string_view kOutputs[] = {
-      "-o", "--output", "--json", "--junit", "--markdown"};
   const auto& words = arguments();
+  const auto program = std::ranges::find(words, "--");
   std::error_code error;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto names_output = [&](std::string_view word) {
-      return std::find(std::begin(kOutputs), std::end(kOutputs), word) != std::end(kOutputs);
-    };
-    if (i > 0 && names_output(words[i - 1]))
-      continue;
-    const auto equals = words[i].find('=');
-    if (equals != std::string::npos && names_output(words[i].substr(0, equals)))
-      continue;
-    if (words[i].starts_with("-o"))
-      continue;
-    std::vector<std::string> possible_files{words[i]};
+  for (auto word = words.begin(); word != words.end(); ++word) {
+    const auto equals = word->find('=');
+    std::string value;
     if (equals != std::string::npos)
-      possible_files.push_back(words[i].substr(equals + 1));
-    for (const std::string& file : possible_files)
+      value = word->substr(equals + 1);
+    const bool is_value = word != words.begin() && takes_output(*std::prev(word), *word);
+    const bool has_value = !value.empty() && takes_output(word->substr(0, equals), value);
+    const bool is_output = is_value || has_value || word->starts_with("-o");
+    if (is_output && word < program)
+      continue;
+    for (const std::string& file : {*word, value})
       if (!file.empty() && std::filesystem::equivalent(file, to, error))
         return true;
   }

@@ -85,6 +85,41 @@ TEST_F(CheckOutput, BehindAnOptionForOutputsItIsTheOutput) {
   EXPECT_EQ(why_not("data.txt", {"--junit", "data.txt"}), "");
 }
 
+TEST_F(CheckOutput, BehindAnOptionOfTheProgramItIsNotOurs) {
+  write("data.txt", "notes");
+  EXPECT_EQ(why_not("data.txt", {"--", "./app", "-o", "data.txt"}), "the output is an input");
+  EXPECT_EQ(why_not("data.txt", {"--", "./app", "--output=data.txt"}), "the output is an input");
+}
+
+/// The same of a command with --json and runs.
+std::string why_not_behind_json(std::string_view command, const std::string& file) {
+  std::string reason;
+  bool is_json = false;
+  std::vector<std::string> runs;
+  const auto declare = [&](const Arguments& app) {
+    app.add_option("run", runs).expected(0, 100);
+    app.add_flag("--json", is_json);
+  };
+  const auto run = [&](const Words&) {
+    if (const auto checked = check_output(file); !checked)
+      reason = checked.error().what;
+    return 0;
+  };
+  const Answer answer =
+      answer_of(std::make_unique<DeclaredCommand>(command, false, declare, run), {"--json", file});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  return reason;
+}
+
+// `compare --json a.json b.json -o a.json`
+TEST_F(CheckOutput, JsonTakesAFileInGateOnly) {
+  write("data.json", "{}");
+  write("data", "{}");
+  EXPECT_EQ(why_not_behind_json("compare", "data.json"), "the output is an input");
+  EXPECT_EQ(why_not_behind_json("gate", "data.json"), "");
+  EXPECT_EQ(why_not_behind_json("gate", "data"), "the output is an input") << "it is the run";
+}
+
 TEST_F(CheckOutput, WhatRangescopeReadsIsKept) {
   write("main.json", R"({"schema": "rangescope.baseline/1", "runs": []})");
   EXPECT_EQ(why_not("main.json"), "it is a baseline, which is not overwritten");
