@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using model::Digest;
 using model::DigestRegion;
-constexpr std::string_view kReport = "rangescope.report/1", kBaseline = "rangescope.baseline/1";
+constexpr std::string_view kReport = "rangescope.report/1";
+constexpr std::string_view kBaseline = "rangescope.baseline/1";
 
 /// 0 where there is none, or, of a whole number, where it has a fraction or an exponent.
 template <class T>
@@ -78,9 +79,17 @@ std::vector<model::Loss> losses_of(const Json& list) {
   return out;
 }
 
+/// Null where the value is no object, or is not there.
+const Json* object_in(const Json& json, const char* key) {
+  const auto value = json.find(key);
+  if (value == json.end() || !value->is_object())
+    return nullptr;
+  return &*value;
+}
+
 std::optional<model::Outcome> outcome_in(const Json& verdict) {
-  const auto after = verdict.find("after");
-  if (after == verdict.end() || !after->is_object())
+  const Json* after = object_in(verdict, "after");
+  if (after == nullptr)
     return {};
   model::Outcome outcome;
   outcome.path = text_in(*after, "path");
@@ -123,10 +132,13 @@ void read_verdict(const Json& json, Digest& out) {
     out.verdict.push_back(verdict_in(verdict));
 }
 
-constexpr std::string_view kStartEnd = "start_end", kPushPop = "push_pop";
+constexpr std::string_view kStartEnd = "start_end";
+constexpr std::string_view kPushPop = "push_pop";
 
 std::string_view kind_text(model::RangeKind kind) {
-  return kind == model::RangeKind::kStartEnd ? kStartEnd : kPushPop;
+  if (kind == model::RangeKind::kStartEnd)
+    return kStartEnd;
+  return kPushPop;
 }
 
 model::RangeKind kind_in(const Json& region) {
@@ -159,14 +171,21 @@ const Json* value_of_tag(const Json& region, std::string_view tag) {
   return value;
 }
 
+/// The fields that the keys "functions" and "own_functions" have in common.
+model::DigestFunction function_in(const Json& json, const char* name_key, const char* time_key) {
+  model::DigestFunction function;
+  function.name = text_in(json, name_key);
+  function.file = text_in(json, "file");
+  function.module = text_in(json, "module");
+  function.python = json.value("python", false);
+  function.self_ns = number_of<double>(json, time_key);
+  return function;
+}
+
 std::vector<model::DigestFunction> functions_of(const Json& cpu) {
   std::vector<model::DigestFunction> out;
   for (const Json& function : cpu.value("functions", Json::array()))
-    out.push_back({.name = text_in(function, "name"),
-                   .file = text_in(function, "file"),
-                   .module = text_in(function, "module"),
-                   .python = function.value("python", false),
-                   .self_ns = number_of<double>(function, "self_ns")});
+    out.push_back(function_in(function, "name", "self_ns"));
   return out;
 }
 
@@ -176,22 +195,18 @@ std::optional<std::vector<model::DigestFunction>> own_functions_of(const Json& c
   if (list == cpu.end())
     return std::nullopt;
   std::vector<model::DigestFunction> out;
-  for (const Json& function : *list)
-    out.push_back({.name = text_in(function, "function"),
-                   .file = text_in(function, "file"),
-                   .module = text_in(function, "module"),
-                   .python = function.value("python", false),
-                   .self_ns = number_of<double>(function, "cpu_ns"),
-                   .line = number_of<std::uint32_t>(function, "line")});
+  for (const Json& json : *list) {
+    model::DigestFunction& function = out.emplace_back();
+    function = function_in(json, "function", "cpu_ns");
+    function.line = number_of<std::uint32_t>(json, "line");
+  }
   return out;
 }
 
 /// A number of an object of the report; nothing where it was not measured, or not of the whole run.
 std::optional<double> number_at(const Json& report, const char* object, const char* key) {
-  const auto found = report.find(object);
-  if (found == report.end() || !found->is_object())
-    return std::nullopt;
-  if (found->value("partial", false))
+  const Json* found = object_in(report, object);
+  if (found == nullptr || found->value("partial", false))
     return std::nullopt;
   return optional_number(*found, key);
 }
@@ -241,12 +256,13 @@ std::map<std::string, double> values_of(const Json& region) {
 DigestRegion report_region(const Json& json) {
   DigestRegion region = head_of(json);
   region.values = values_of(json);
-  if (const auto cpu = json.find("cpu"); cpu != json.end() && cpu->is_object()) {
+  const Json* cpu = object_in(json, "cpu");
+  if (cpu != nullptr) {
     region.cpu_interval_ns = number_of<double>(*cpu, "interval_ns");
     region.functions = functions_of(*cpu);
     region.own_functions = own_functions_of(*cpu);
   }
-  const bool has_gpu = json.contains("gpu") && json["gpu"].is_object();
+  const bool has_gpu = object_in(json, "gpu") != nullptr;
   const auto samples = json.find("samples");
   if (samples == json.end())
     return region;
@@ -291,6 +307,19 @@ std::vector<const Json*> regions_to_compare(const Json& regions) {
   return chosen;
 }
 
+bool is_gpu_partial(const Json& region) {
+  const Json* gpu = object_in(region, "gpu");
+  return gpu != nullptr && gpu->value("partial", false);
+}
+
+model::DigestKernel report_kernel(const Json& json) {
+  model::DigestKernel kernel;
+  kernel.name = text_in(json, "name");
+  kernel.calls = number_of<std::int64_t>(json, "calls");
+  kernel.total_ns = number_of<double>(json, "total_ns");
+  return kernel;
+}
+
 Digest digest_of_report(const Json& json) {
   Digest out;
   out.run = run_in(json.at("run"));
@@ -300,16 +329,12 @@ Digest digest_of_report(const Json& json) {
   std::ranges::sort(out.devices);
   for (const Json* region : regions_to_compare(json.at("regions"))) {
     out.regions.push_back(report_region(*region));
-    const auto gpu = region->find("gpu");
-    if (gpu != region->end() && gpu->is_object())
-      out.partial_gpu = out.partial_gpu || gpu->value("partial", false);
+    out.partial_gpu = out.partial_gpu || is_gpu_partial(*region);
   }
   add_run_rows(json, out);
   read_verdict(json, out);
   for (const Json& kernel : json.value("kernels", Json::array()))
-    out.kernels.push_back({text_in(kernel, "name"),
-                           number_of<std::int64_t>(kernel, "calls"),
-                           number_of<double>(kernel, "total_ns")});
+    out.kernels.push_back(report_kernel(kernel));
   return out;
 }
 
@@ -343,6 +368,15 @@ DigestRegion baseline_region(const Json& json) {
   return region;
 }
 
+/// [name, calls, time]
+model::DigestKernel baseline_kernel(const Json& row) {
+  model::DigestKernel kernel;
+  kernel.name = row.at(0).get<std::string>();
+  kernel.calls = row.at(1).get<std::int64_t>();
+  kernel.total_ns = row.at(2).get<double>();
+  return kernel;
+}
+
 Digest digest_of_baseline(const Json& json) {
   Digest out;
   out.run = run_in(json.at("run"));
@@ -353,34 +387,38 @@ Digest digest_of_baseline(const Json& json) {
     out.regions.push_back(baseline_region(region));
   read_verdict(json, out);
   for (const Json& kernel : json.value("kernels", Json::array()))
-    out.kernels.push_back({kernel.at(0).get<std::string>(),
-                           kernel.at(1).get<std::int64_t>(),
-                           kernel.at(2).get<double>()});
+    out.kernels.push_back(baseline_kernel(kernel));
   return out;
 }
 
-Json verdict_json(const model::Verdict& one) {
-  Json json = {{"kind", one.kind},
-               {"severity", model::weight_name(one.severity)},
-               {"path", base::printable(one.path)},
-               {"text", base::printable(one.text)}};
-  if (one.saves_ns)
-    json["saves_ns"] = *one.saves_ns;
-  if (one.saves_share)
-    json["saves_share"] = *one.saves_share;
-  if (one.saves_low_ns)
-    json["saves_low_ns"] = *one.saves_low_ns;
-  if (one.saves_high_ns)
-    json["saves_high_ns"] = *one.saves_high_ns;
-  if (!one.cure.empty())
-    json["cure"] = one.cure;
-  if (one.after)
-    json["after"] = {{"path", base::printable(one.after->path)},
-                     {"before_ns", one.after->before_ns},
-                     {"after_ns", one.after->after_ns},
-                     {"at_most", one.after->is_bound}};
-  if (!one.next.empty())
-    json["next"] = base::printable(base::redact_text(one.next));
+Json outcome_json(const model::Outcome& outcome) {
+  Json json;
+  json["path"] = base::printable(outcome.path);
+  json["before_ns"] = outcome.before_ns;
+  json["after_ns"] = outcome.after_ns;
+  json["at_most"] = outcome.is_bound;
+  return json;
+}
+
+Json verdict_json(const model::Verdict& verdict) {
+  Json json = {{"kind", verdict.kind},
+               {"severity", model::weight_name(verdict.severity)},
+               {"path", base::printable(verdict.path)},
+               {"text", base::printable(verdict.text)}};
+  if (verdict.saves_ns)
+    json["saves_ns"] = *verdict.saves_ns;
+  if (verdict.saves_share)
+    json["saves_share"] = *verdict.saves_share;
+  if (verdict.saves_low_ns)
+    json["saves_low_ns"] = *verdict.saves_low_ns;
+  if (verdict.saves_high_ns)
+    json["saves_high_ns"] = *verdict.saves_high_ns;
+  if (!verdict.cure.empty())
+    json["cure"] = verdict.cure;
+  if (verdict.after)
+    json["after"] = outcome_json(*verdict.after);
+  if (!verdict.next.empty())
+    json["next"] = base::printable(base::redact_text(verdict.next));
   return json;
 }
 
@@ -435,10 +473,11 @@ std::string machine_text(const Digest& run) {
     return text;
   }
   const auto& environment = run.run.environment;
-  const auto cpu = environment.find("cpu"), cpus = environment.find("cpus");
+  const auto cpu = environment.find("cpu");
   if (cpu == environment.end())
     return text;
   text = cpu->second;
+  const auto cpus = environment.find("cpus");
   if (cpus != environment.end())
     text += " " + cpus->second + " cpus";
   return text;
@@ -494,17 +533,20 @@ std::string digest_text(const Digest& run, std::size_t samples) {
   Json losses = Json::array();
   for (const model::Loss& loss : run.losses)
     losses.push_back(loss_json<Json>(loss, loss.detail));
-  std::string text = "  { \"run\": " + line_of(run_json(run.run)) +
-                     ",\n    \"devices\": " + line_of(run.devices) +
-                     ", \"partial_gpu\": " + line_of(run.partial_gpu) +
-                     ", \"losses\": " + line_of(losses) + ",\n    \"regions\": ";
-  text += lines_of(run.regions,
-                   [&](const DigestRegion& region) { return region_json(region, samples); });
+  const auto json_of_region = [&](const DigestRegion& region) {
+    return region_json(region, samples);
+  };
+  const auto json_of_kernel = [](const model::DigestKernel& kernel) {
+    return Json::array({kernel.name, kernel.calls, kernel.total_ns});
+  };
+  std::string text = "  { \"run\": " + line_of(run_json(run.run));
+  text += ",\n    \"devices\": " + line_of(run.devices);
+  text += ", \"partial_gpu\": " + line_of(run.partial_gpu);
+  text += ", \"losses\": " + line_of(losses);
+  text += ",\n    \"regions\": " + lines_of(run.regions, json_of_region);
   if (run.judged)
     text += ",\n    \"verdict\": " + lines_of(run.verdict, verdict_json);
-  text += ",\n    \"kernels\": " + lines_of(run.kernels, [](const model::DigestKernel& kernel) {
-            return Json::array({kernel.name, kernel.calls, kernel.total_ns});
-          });
+  text += ",\n    \"kernels\": " + lines_of(run.kernels, json_of_kernel);
   return text + " }";
 }
 
@@ -556,16 +598,32 @@ base::Result<Digest> read_report(const fs::path& path) {
 base::Result<Baseline> read_baseline(const fs::path& path) {
   auto json = TRY(read_json(path, kBaseline));
   return guarded(path, "baseline", [&] {
-    Baseline out{text_in(json, "name"),
-                 text_in(json, "machine"),
-                 number_of<std::int64_t>(json, "saved_unix_ns"),
-                 {}};
+    Baseline baseline;
+    baseline.name = text_in(json, "name");
+    baseline.machine = text_in(json, "machine");
+    baseline.saved_unix_ns = number_of<std::int64_t>(json, "saved_unix_ns");
     (void)json.at("runs").at(0);  // and a baseline a run
     for (const Json& run : json.at("runs"))
-      out.runs.push_back(digest_of_baseline(run));
-    return out;
+      baseline.runs.push_back(digest_of_baseline(run));
+    return baseline;
   });
 }
+
+namespace {
+
+std::string baseline_text(const Baseline& baseline, std::size_t samples) {
+  std::vector<std::string> digests;
+  for (const Digest& run : baseline.runs)
+    digests.push_back(digest_text(run, samples));
+  std::string text = "{ \"schema\": " + line_of(kBaseline);
+  text += ", \"name\": " + line_of(baseline.name);
+  text += ", \"machine\": " + line_of(baseline.machine);
+  text += ",\n  \"saved_unix_ns\": " + std::to_string(baseline.saved_unix_ns);
+  text += ",\n  \"runs\": [\n" + base::join(digests, ",\n") + " ] }\n";
+  return text;
+}
+
+}  // namespace
 
 base::Result<fs::path> save_baseline(const fs::path& folder,
                                      const Baseline& baseline,
@@ -575,14 +633,6 @@ base::Result<fs::path> save_baseline(const fs::path& folder,
                       "'" + base::printable(baseline.name) + "' is not a valid name for a baseline",
                       "--name",
                       "Use letters, digits, _ and -");
-  std::string text =
-      "{ \"schema\": \"" + std::string(kBaseline) + "\", \"name\": " + line_of(baseline.name) +
-      ", \"machine\": " + line_of(baseline.machine) +
-      ",\n  \"saved_unix_ns\": " + std::to_string(baseline.saved_unix_ns) + ",\n  \"runs\": [\n";
-  std::vector<std::string> digests;
-  for (const Digest& run : baseline.runs)
-    digests.push_back(digest_text(run, samples));
-  text += base::join(digests, ",\n") + " ] }\n";
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
@@ -591,7 +641,7 @@ base::Result<fs::path> save_baseline(const fs::path& folder,
                       folder.string(),
                       "Name another one with --dir");
   const fs::path path = folder / (baseline.name + "." + baseline.machine + ".json");
-  TRY(base::write_file(path, text));
+  TRY(base::write_file(path, baseline_text(baseline, samples)));
   return path;
 }
 
@@ -617,7 +667,8 @@ base::Result<fs::path> find_baseline(const fs::path& folder,
   std::error_code error;
   if (fs::exists(written, error))
     return fs::path(written);
-  std::vector<std::string> names, machines;
+  std::vector<std::string> names;     // of all baselines
+  std::vector<std::string> machines;  // of those with the name
   for (const auto& [path, baseline] : list_baselines(folder)) {
     names.push_back(baseline.name);
     if (baseline.name != written)

@@ -64,13 +64,14 @@ bool unpacks_to(std::string_view packed, std::string_view bytes) {
       return false;
     unpacked += part.size();
     const bool has_progress = !part.empty() || in.pos != before;
-    if (left != 0 && !has_progress)
+    const bool is_cut = left != 0 && !has_progress;
+    if (is_cut)
       return false;
   }
   return unpacked == bytes.size() && in.pos == packed.size();
 }
 
-/// Packs `file` into `to`. Nothing where the file is not the one of the proof.
+/// Packs `file` into `to`. Nothing if the file is not the one of the proof.
 base::Result<std::optional<FileProof>> compress_file(const fs::path& file,
                                                      const fs::path& to,
                                                      const FileProof& proof) {
@@ -87,8 +88,12 @@ base::Result<std::optional<FileProof>> compress_file(const fs::path& file,
     return base::fail(
         base::Code::kIo, "what was compressed does not unpack to what it was", to.string());
   }
-  fs::permissions(base::in_place(to), fs::status(file, error).permissions(), error);
-  return std::optional(FileProof{packed->text().size(), base::sha256(packed->text())});
+  const fs::perms permissions = fs::status(file, error).permissions();
+  fs::permissions(base::in_place(to), permissions, error);
+  FileProof packed_proof;
+  packed_proof.bytes = packed->text().size();
+  packed_proof.sha256 = base::sha256(packed->text());
+  return std::optional(std::move(packed_proof));
 }
 
 }  // namespace
@@ -102,7 +107,8 @@ base::Result<Compressed> compress_run(const fs::path& run) {
     return done;  // they name their files
   for (const auto& [name, proof] : proofs) {
     const std::string packed_as = packed_name(name);
-    const fs::path file = run / name, to = run / packed_as;
+    const fs::path file = run / name;
+    const fs::path to = run / packed_as;
     std::error_code error;
     const bool is_file = !fs::is_symlink(file, error) && fs::is_regular_file(file, error);
     if (packed_as.empty() || !is_file || fs::exists(to, error))

@@ -38,6 +38,19 @@ bool overwrite_json(const std::filesystem::path& path, const OrderedJson& json) 
   return ::close(file) == 0 && is_written;
 }
 
+namespace {
+
+std::optional<std::string> schema_in(const nlohmann::json& json) {
+  if (!json.is_object())
+    return std::nullopt;
+  const auto schema = json.find("schema");
+  if (schema == json.end() || !schema->is_string())
+    return std::nullopt;
+  return schema->get<std::string>();
+}
+
+}  // namespace
+
 base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::string_view schema) {
   auto text = TRY(base::read_regular(path, kMostBytes));
   nlohmann::json json;
@@ -47,9 +60,7 @@ base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::s
     return base::fail(
         base::Code::kBadData, "is not JSON", path.string() + ":+" + std::to_string(error.byte));
   }
-  std::optional<std::string> found;
-  if (json.is_object() && json.contains("schema") && json["schema"].is_string())
-    found = json["schema"].get<std::string>();
+  const std::optional<std::string> found = schema_in(json);
   if (!found)
     return base::fail(
         base::Code::kBadData, "has no schema; expected " + std::string(schema), path.string());

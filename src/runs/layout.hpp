@@ -1,15 +1,17 @@
 // Where a run lives: <root>/<timestamp>-<pid>[-<host>]/, with
 //
 //   manifest.json   what was run, by which version, when, and how it ended; SHA-256 of every file
-//   (runs/manifest.hpp) status.json     what rangescope made of it; there from the first moment
-//   (runs/status.hpp) env.json        machine and software, allow-listed and redacted
-//   (runs/provenance.hpp) cmd.txt         the command as one shell line that runs as it is native/
-//   captures of the native collector, one set of files a process; nsys/ and ncu/ likewise
+//                   (runs/manifest.hpp)
+//   status.json     what rangescope made of it; there from the first moment (runs/status.hpp)
+//   env.json        machine and software, allow-listed and redacted (runs/provenance.hpp)
+//   cmd.txt         the command as one shell line that runs as it is
+//   native/         captures of the native collector, one set of files a process; nsys/ and ncu/
+//                   likewise
 //   import.json     where the captures came from, when they were imported (runs/imports.hpp)
 //   report.*        the reports that were written
 //   marks/          of `profile --keep-last`: each mark, a run directory of its own
 //   repeats/        of `profile --repeat`: each repetition, a run directory of its own; the outer
-//   one has no captures
+//                   one has no captures
 //
 // Making the directory is the arbiter: two runs that start in the same second in one root get
 // different names.

@@ -63,10 +63,27 @@ model::ProcessUsage usage_in(const nlohmann::json& json) {
   const auto peak = json.find("peak_rss_bytes");
   if (peak != json.end() && peak->is_number())
     usage.peak_rss_bytes = peak->get<double>();
-  const auto cpus = json.find("cpus"), others = json.find("other_cpus_used");
+  const auto cpus = json.find("cpus");
+  const auto others = json.find("other_cpus_used");
   if (cpus != json.end() && others != json.end())
     usage.machine = {cpus->get<int>(), others->get<double>()};
   return usage;
+}
+
+void take_end(const nlohmann::json& json, Manifest& manifest) {
+  const auto end = json.find("end_unix_ns");
+  if (end != json.end() && end->is_number())
+    manifest.end_unix_ns = end->get<std::int64_t>();
+}
+
+void take_exit(const nlohmann::json& json, Manifest& manifest) {
+  const auto exit = json.find("exit");
+  if (exit == json.end() || !exit->is_object())
+    return;
+  if (exit->contains("code"))
+    manifest.exit_code = exit->at("code").get<int>();
+  if (exit->contains("signal"))
+    manifest.signal = exit->at("signal").get<int>();
 }
 
 base::Result<std::map<std::string, FileProof>> files_in(const nlohmann::json& json,
@@ -87,8 +104,8 @@ base::Result<std::map<std::string, FileProof>> files_in(const nlohmann::json& js
   return proofs;
 }
 
-// What is no part of the proof: the two files that change after it, and the lock, which goes.
-bool proved(const fs::path& relative) {
+// Not part of the proof: the two files that change after it, and the lock, which goes.
+bool is_proved(const fs::path& relative) {
   return relative != kManifestFile && relative != "status.json" && relative.filename() != ".lock";
 }
 
@@ -127,13 +144,30 @@ base::Result<std::vector<fs::path>> files_of(const fs::path& run) {
     if (walk->is_symlink(ignored) || !walk->is_regular_file(ignored))
       continue;
     const auto relative = walk->path().lexically_relative(run);
-    if (proved(relative))
+    if (is_proved(relative))
       files.push_back(relative);
   }
   if (error)
     return base::fail(base::Code::kIo, "cannot list the files: " + error.message(), run.string());
   std::ranges::sort(files);
   return files;
+}
+
+/// By the index of the file. A capture has a few large files, and the user waits: in parallel.
+std::vector<base::Result<std::string>> hashes_of(const fs::path& run,
+                                                 const std::vector<fs::path>& files) {
+  std::vector<base::Result<std::string>> hashes(files.size());
+  const auto hash_file = [&](std::size_t i) {
+    const fs::path file = run / files[i];
+    hashes[i] = base::sha256_file(file);
+  };
+  try {
+    base::parallel_for(files.size(), 0, hash_file);
+  } catch (const std::bad_alloc&) {  // a thread brings a heap of its own
+    for (std::size_t i = 0; i < files.size(); ++i)
+      hash_file(i);
+  }
+  return hashes;
 }
 
 }  // namespace
@@ -170,18 +204,12 @@ base::Result<Manifest> read_manifest(const fs::path& run) {
     Manifest manifest;
     manifest.id = json.at("id").get<std::string>();
     manifest.tool = json.value("tool", "");
-    manifest.argv = json.value("argv", std::vector<std::string>{});
-    manifest.arguments = json.value("arguments", std::vector<std::string>{});
+    manifest.argv = json.value("argv", manifest.argv);
+    manifest.arguments = json.value("arguments", manifest.arguments);
     manifest.cwd = json.value("cwd", "");
     manifest.start_unix_ns = json.at("start_unix_ns").get<std::int64_t>();
-    if (const auto end = json.find("end_unix_ns"); end != json.end() && end->is_number())
-      manifest.end_unix_ns = end->get<std::int64_t>();
-    if (const auto exit = json.find("exit"); exit != json.end() && exit->is_object()) {
-      if (exit->contains("code"))
-        manifest.exit_code = exit->at("code").get<int>();
-      if (exit->contains("signal"))
-        manifest.signal = exit->at("signal").get<int>();
-    }
+    take_end(json, manifest);
+    take_exit(json, manifest);
     if (json.contains("usage"))
       manifest.usage = usage_in(json.at("usage"));
     manifest.files = TRY(files_in(json, run));
@@ -196,22 +224,15 @@ base::Result<Manifest> read_manifest(const fs::path& run) {
 base::Result<std::map<std::string, FileProof>> prove_files(const fs::path& run) {
   auto files = TRY(files_of(run));
   std::erase_if(files, [&run](const fs::path& file) { return is_being_written(run / file); });
-  std::vector<base::Result<std::string>> hashes(files.size());
-  // A capture has a few large files, and the user waits.
-  const auto hash = [&](std::size_t i) { hashes[i] = base::sha256_file(run / files[i]); };
-  try {
-    base::parallel_for(files.size(), 0, hash);
-  } catch (const std::bad_alloc&) {  // a thread brings a heap of its own
-    for (std::size_t i = 0; i < files.size(); ++i)
-      hash(i);
-  }
+  auto hashes = hashes_of(run, files);
   std::map<std::string, FileProof> proofs;
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (!hashes[i])
       return base::fail(std::move(hashes[i]));
+    const fs::path& file = files[i];
     std::error_code error;
-    FileProof& proof = proofs[files[i].string()];
-    proof.bytes = fs::file_size(run / files[i], error);
+    FileProof& proof = proofs[file.string()];
+    proof.bytes = fs::file_size(run / file, error);
     proof.sha256 = std::move(*hashes[i]);
   }
   return proofs;

@@ -1,15 +1,22 @@
 // manifest.json: what was run, and the proof that the files are those that were written.
 //
-//   { "schema": "rangescope.run/1", "id": "...", "tool": "rangescope 0.1.0", "argv": [...],
-//   "arguments": [...],
-//     "cwd": "/...", "start": "2026-01-02T03:04:05.678Z", "start_unix_ns": N, "end": ...,
-//     "end_unix_ns": N, "usage": { "user_ns": N, "system_ns": N, "peak_rss_bytes": N | null },
-//     (absent if unknown) "exit": { "code": 0 } | { "signal": 11, "signal_name": "SIGSEGV" } |
-//     null, "files": { "native/123.0.rstrace": { "bytes": N, "sha256": "..." } } }
+//   { "schema": "rangescope.run/1",
+//     "id": "...",
+//     "tool": "rangescope 0.1.0",
+//     "argv": [...],
+//     "arguments": [...],
+//     "cwd": "/...",
+//     "start": "2026-01-02T03:04:05.678Z",
+//     "start_unix_ns": N,
+//     "end": ...,
+//     "end_unix_ns": N,
+//     "usage": { "user_ns": N, "system_ns": N, "peak_rss_bytes": N | null },
+//     "exit": { "code": 0 } | { "signal": 11, "signal_name": "SIGSEGV" } | null,
+//     "files": { "native/123.0.rstrace": { "bytes": N, "sha256": "..." } } }
 //
-// "exit" is null until the program ended, "files" is filled when the run is finished. Arguments
-// that are not UTF-8 are written with \xNN in place of each foreign byte. Secrets among the
-// arguments are redacted (base/redact.hpp).
+// "usage" is absent if unknown, "exit" is null until the program ended, "files" is filled when the
+// run is finished. Arguments that are not UTF-8 are written with \xNN in place of each foreign
+// byte. Secrets among the arguments are redacted (base/redact.hpp).
 #pragma once
 
 #include <cstdint>

@@ -58,6 +58,12 @@ std::optional<std::string> ask(std::vector<std::string> argv, const fs::path& cw
   return ended->out;
 }
 
+std::string_view without_quotes(std::string_view text) {
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"')
+    return text.substr(1, text.size() - 2);
+  return text;
+}
+
 std::string first_value(const fs::path& file, std::string_view key, char separator) {
   const auto text = base::read_file(file);
   if (!text)
@@ -66,10 +72,8 @@ std::string first_value(const fs::path& file, std::string_view key, char separat
     const auto end_of_key = line.find(separator);
     if (end_of_key == std::string_view::npos || base::trim(line.substr(0, end_of_key)) != key)
       continue;
-    std::string_view value = base::trim(line.substr(end_of_key + 1));
-    if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
-      value = value.substr(1, value.size() - 2);
-    return std::string(value);
+    const std::string_view value = base::trim(line.substr(end_of_key + 1));
+    return std::string(without_quotes(value));
   }
   return {};
 }
@@ -206,7 +210,9 @@ std::optional<Package> package_of(const std::string& folder_name) {
   const auto dash = folder_name.find('-');
   if (dash == std::string::npos || version_end == std::string::npos || version_end < dash)
     return std::nullopt;
-  return Package{folder_name.substr(0, dash), folder_name.substr(dash + 1, version_end - dash - 1)};
+  const auto version_begin = dash + 1;
+  return Package{folder_name.substr(0, dash),
+                 folder_name.substr(version_begin, version_end - version_begin)};
 }
 
 /// Of every folder of packages below `prefix`.
@@ -231,16 +237,21 @@ void look_at_packages(const fs::path& prefix, Facts& facts) {
   }
 }
 
+bool runs_python(const std::string& program) {
+  constexpr std::array<std::string_view, 4> kLaunchers = {
+      "torchrun", "accelerate", "deepspeed", "vllm"};
+  if (program.starts_with("python"))
+    return true;
+  return std::ranges::find(kLaunchers, program) != kLaunchers.end();
+}
+
 void look_at_python(const std::vector<std::string>& program, Facts& facts) {
   if (program.empty())
     return;
   fs::path path = program.front();
   if (path.string().find('/') == std::string::npos)
     path = base::find_on_path(program.front()).value_or(path);
-  const std::string name = path.filename().string();
-  constexpr std::array<std::string_view, 4> kLaunchers = {
-      "torchrun", "accelerate", "deepspeed", "vllm"};
-  if (!name.starts_with("python") && std::ranges::find(kLaunchers, name) == kLaunchers.end())
+  if (!runs_python(path.filename().string()))
     return;
   std::error_code error;
   look_at_packages(path.parent_path().parent_path(), facts);
@@ -258,9 +269,9 @@ std::string changed(const fs::path& path) {
   const auto time = fs::last_write_time(path, error);
   if (error)
     return "unknown";
-  const auto system = std::chrono::file_clock::to_sys(time);
-  return utc_text(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(system.time_since_epoch()).count());
+  const auto since_epoch = std::chrono::file_clock::to_sys(time).time_since_epoch();
+  const auto unix_time = std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch);
+  return utc_text(unix_time.count());
 }
 
 base::Result<std::string> folder(const fs::path& path) {
@@ -277,8 +288,10 @@ base::Result<std::string> folder(const fs::path& path) {
     if (gone)
       continue;
     bytes += size;
-    const std::string name = entry->path().lexically_relative(path).string();
-    lines.push_back(name + " " + std::to_string(size) + " " + changed(entry->path()));
+    std::string& line = lines.emplace_back();
+    line = entry->path().lexically_relative(path).string();
+    line += " " + std::to_string(size);
+    line += " " + changed(entry->path());
     if (lines.size() == kMostFiles)
       break;
   }
@@ -289,8 +302,8 @@ base::Result<std::string> folder(const fs::path& path) {
   std::string count = base::counted(lines.size(), "file");
   if (lines.size() == kMostFiles)
     count = "at least " + count;
-  return count + ", " + std::to_string(bytes) + " bytes, sha256 of the list " +
-         base::sha256(base::join(lines, "\n"));
+  const std::string hash = base::sha256(base::join(lines, "\n"));
+  return count + ", " + std::to_string(bytes) + " bytes, sha256 of the list " + hash;
 }
 
 base::Result<std::string> file(const fs::path& path) {
@@ -387,7 +400,8 @@ Provenance look(const fs::path& cwd,
 }
 
 base::Result<void> write_provenance(const fs::path& run, const Provenance& provenance) {
-  OrderedJson facts = OrderedJson::object(), variables = OrderedJson::object();
+  OrderedJson facts = OrderedJson::object();
+  OrderedJson variables = OrderedJson::object();
   for (const auto& [name, value] : provenance.facts)
     facts[name] = base::printable(value);
   for (const auto& [name, value] : provenance.variables)

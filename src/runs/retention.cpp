@@ -19,10 +19,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_own(const fs::path& run, const Manifest& manifest) {
+/// A folder of this user; a link to one is none.
+bool is_own_folder(const fs::path& path) {
   struct stat status {};
-  return ::lstat(run.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         status.st_uid == ::geteuid() && manifest.id == run.filename().string();
+  if (::lstat(path.c_str(), &status) != 0)
+    return false;
+  return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
+}
+
+bool is_own(const fs::path& run, const Manifest& manifest) {
+  return is_own_folder(run) && manifest.id == run.filename().string();
 }
 
 /// Compares seconds: from 293 years on, an age in nanoseconds is more than a number holds.
@@ -108,9 +114,11 @@ std::uint64_t size_of(const fs::path& run) {
   for (; !error && walk != fs::recursive_directory_iterator(); walk.increment(error)) {
     // A file with holes, such as a capture that is still written, holds less than its length.
     struct stat status {};
-    if (::lstat(walk->path().c_str(), &status) == 0 && S_ISREG(status.st_mode))
-      bytes += static_cast<std::uint64_t>(
-          std::min<std::int64_t>(status.st_size, status.st_blocks * 512));
+    if (::lstat(walk->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode))
+      continue;
+    const std::int64_t allocated = status.st_blocks * 512;
+    const std::int64_t held = std::min<std::int64_t>(status.st_size, allocated);
+    bytes += static_cast<std::uint64_t>(held);
   }
   return bytes;
 }
@@ -134,28 +142,38 @@ bool is_job_file(const std::string& name) {
   return name.starts_with(".job-") && name.ends_with(".json");
 }
 
-/// May it go as a whole? kUsage with what forbids it.
+bool still_runs(const fs::path& run) {
+  const auto status = read_status(run);
+  const bool says_running = status && status->state == RunState::kRunning;
+  return is_held(run).value_or(says_running);
+}
+
+/// One file or folder of a job. kUsage with what forbids to remove it.
+base::Result<void> removable_entry(const fs::directory_entry& entry) {
+  std::error_code ignored;
+  const fs::path& path = entry.path();
+  const std::string name = path.filename().string();
+  const bool is_folder = !entry.is_symlink(ignored) && entry.is_directory(ignored);
+  if (!is_folder && is_job_file(name))
+    return {};
+  if (!is_folder || !member_of(path))
+    return stays(path, "is not a run of the job");
+  const auto manifest = read_manifest(path);
+  if (manifest && manifest->id != name)
+    return stays(path, "is a copy of another run");
+  if (still_runs(path))
+    return stays(path, "is still running");
+  return {};
+}
+
+/// The whole folder of a job. kUsage with what forbids to remove it.
 base::Result<void> removable(const fs::path& folder) {
-  struct stat status {};
-  if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
-      status.st_uid != ::geteuid() || !is_job(folder))
+  if (!is_own_folder(folder) || !is_job(folder))
     return stays(folder, "is not the folder of a job of yours");
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code ignored;
-    const std::string name = entry->path().filename().string();
-    const bool is_folder = !entry->is_symlink(ignored) && entry->is_directory(ignored);
-    if (!is_folder && is_job_file(name))
-      continue;
-    if (!is_folder || !member_of(entry->path()))
-      return stays(entry->path(), "is not a run of the job");
-    if (const auto manifest = read_manifest(entry->path()); manifest && manifest->id != name)
-      return stays(entry->path(), "is a copy of another run");
-    const auto state = read_status(entry->path());
-    if (is_held(entry->path()).value_or(state && state->state == RunState::kRunning))
-      return stays(entry->path(), "is still running");
-  }
+       entry.increment(error))
+    TRY(removable_entry(*entry));
   if (error)
     return stays(folder, "cannot be read");
   return {};
@@ -166,35 +184,38 @@ base::Result<void> removable(const fs::path& folder) {
 std::vector<Candidate> prunable(const fs::path& root,
                                 const Retention& retention,
                                 std::int64_t now_unix_ns) {
-  std::vector<Candidate> all;
-  for (const fs::path& run : list_runs(root))
-    if (const auto manifest = read_manifest(run))
-      all.push_back({run, manifest->start_unix_ns, 0});
+  std::vector<Candidate> candidates;
+  for (const fs::path& run : list_runs(root)) {
+    const auto manifest = read_manifest(run);
+    if (manifest)
+      candidates.push_back({run, manifest->start_unix_ns, 0});
+  }
   std::set<fs::path> jobs;
   for (const fs::path& folder : list_jobs(root)) {
     const auto job = read_job(folder);
     if (job)
-      all.push_back({folder, job->start_unix_ns, 0});
+      candidates.push_back({folder, job->start_unix_ns, 0});
     jobs.insert(folder);
   }
-  std::ranges::stable_sort(
-      all, [](const auto& a, const auto& b) { return a.start_unix_ns < b.start_unix_ns; });
+  std::ranges::stable_sort(candidates, {}, &Candidate::start_unix_ns);
   if (retention.keep)
-    all.resize(all.size() - std::min(all.size(), *retention.keep));
+    candidates.resize(candidates.size() - std::min(candidates.size(), *retention.keep));
 
   std::set<fs::path> runs_that_may_go;
-  for (const auto& run : runs::prunable(root, {.older_than = retention.older_than}, now_unix_ns))
+  const Retention by_age{.older_than = retention.older_than};
+  for (const Candidate& run : runs::prunable(root, by_age, now_unix_ns))
     runs_that_may_go.insert(run.path);
-  std::erase_if(all, [&](const Candidate& candidate) {
+  const auto stays_there = [&](const Candidate& candidate) {
     if (!jobs.contains(candidate.path))
       return !runs_that_may_go.contains(candidate.path);
     if (is_too_young(candidate.start_unix_ns, now_unix_ns, retention))
       return true;
     return !removable(candidate.path).has_value();
-  });
-  for (Candidate& one : all)
-    one.bytes = size_of(one.path);
-  return all;
+  };
+  std::erase_if(candidates, stays_there);
+  for (Candidate& candidate : candidates)
+    candidate.bytes = size_of(candidate.path);
+  return candidates;
 }
 
 base::Result<void> remove_job(const fs::path& folder) {

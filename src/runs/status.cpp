@@ -30,16 +30,20 @@ std::uint64_t start_time(std::int64_t pid) {
 }
 
 OrderedJson as_json(const model::Finding& finding, const base::Redactor& redactor) {
-  OrderedJson commands = OrderedJson::array();
+  const auto redacted = [&](const std::string& text) {
+    return base::printable(redactor.text(text));
+  };
+  OrderedJson json;
+  json["id"] = finding.id;
+  json["question"] = finding.question;
+  json["verdict"] = model::verdict_name(finding.verdict);
+  json["found"] = redacted(finding.found);
+  json["why"] = finding.why;
+  json["hint"] = redacted(finding.hint);
+  json["commands"] = OrderedJson::array();
   for (const std::string& command : finding.commands)
-    commands.push_back(base::printable(redactor.text(command)));
-  return {{"id", finding.id},
-          {"question", finding.question},
-          {"verdict", model::verdict_name(finding.verdict)},
-          {"found", base::printable(redactor.text(finding.found))},
-          {"why", finding.why},
-          {"hint", base::printable(redactor.text(finding.hint))},
-          {"commands", std::move(commands)}};
+    json["commands"].push_back(redacted(command));
+  return json;
 }
 
 /// Does the process that wrote the status still run?
@@ -48,6 +52,22 @@ bool writer_is_alive(const nlohmann::json& status, std::int64_t pid) {
     return false;
   const std::uint64_t started = start_time(pid);
   return started != 0 && started == status.value("started", std::uint64_t{0});
+}
+
+/// Of a run that has not written how it ended: it still runs, or was interrupted.
+Status unfinished_status(const std::filesystem::path& run, const nlohmann::json& json) {
+  Status status;
+  const auto pid = json.value("pid", std::int64_t{0});
+  const auto held = is_held(run);
+  const bool is_alive = held ? *held : writer_is_alive(json, pid);
+  if (is_alive) {
+    status.state = RunState::kRunning;
+    return status;
+  }
+  status.state = RunState::kInterrupted;
+  status.outcome = "interrupted";
+  status.message = "rangescope was killed before it could finish the run; the capture is kept";
+  return status;
 }
 
 model::Loss loss_from(const nlohmann::json& json) {
@@ -123,28 +143,19 @@ base::Result<Status> read_status(const std::filesystem::path& run) {
   auto json = TRY(read_json(run / kStatusFile, kStatusSchema));
   try {
     Status status;
-    if (json.at("state").get<std::string>() == "running") {
-      const auto pid = json.value("pid", std::int64_t{0});
-      const auto held = is_held(run);
-      const bool is_alive = held ? *held : writer_is_alive(json, pid);
-      status.state = RunState::kRunning;
-      if (!is_alive) {
-        status.state = RunState::kInterrupted;
-        status.outcome = "interrupted";
-        status.message =
-            "rangescope was killed before it could finish the run; the capture is kept";
-      }
-      return status;
-    }
+    if (json.at("state").get<std::string>() == "running")
+      return unfinished_status(run, json);
     status.state = RunState::kDone;
     status.exit_code = json.value("exit_code", 0);
     status.outcome = json.value("outcome", "");
     status.message = json.value("message", "");
     status.program = json.value("program", "");
-    if (const auto losses = json.find("losses"); losses != json.end())
+    const auto losses = json.find("losses");
+    if (losses != json.end())
       for (const auto& loss : *losses)
         status.losses.push_back(loss_from(loss));
-    if (const auto findings = json.find("findings"); findings != json.end())
+    const auto findings = json.find("findings");
+    if (findings != json.end())
       for (const auto& finding : *findings)
         status.findings.push_back(finding_from(finding));
     return status;

@@ -89,6 +89,46 @@ std::vector<std::string> names_in(const std::string& path) {
   return names;
 }
 
+Stored push_of(const std::vector<Value>& row) {
+  Stored push;
+  push.name = or_empty(row[0]);
+  push.machine = or_empty(row[1]);
+  push.host = or_empty(row[2]);
+  push.commit = or_empty(row[3]);
+  push.command = or_empty(row[4]);
+  if (row[5])
+    push.dirty = *row[5] == "t";
+  push.began_unix_ns = integer(row[6]);
+  push.pushed_unix_ns = integer(row[7]);
+  push.runs = integer(row[8]);
+  push.regions = integer(row[9]);
+  push.verdict = or_empty(row[10]);
+  return push;
+}
+
+/// Without its values. Of the statement "history", whose first column is the push.
+HistoryPoint point_of(const std::vector<Value>& row) {
+  HistoryPoint point;
+  point.name = or_empty(row[1]);
+  point.machine = or_empty(row[2]);
+  point.commit = or_empty(row[3]);
+  point.dirty = row[4] == "t";
+  point.began_unix_ns = integer(row[5]);
+  return point;
+}
+
+/// As the tables keep it: with redacted arguments and a list of verdicts, without NUL.
+Json stored_json(const model::Digest& run) {
+  constexpr std::size_t kSamples = 64;
+  Json json = Json::parse(digest_text(run, kSamples));
+  const auto command = json["run"].value("command", std::vector<std::string>{});
+  json["run"]["command"] = base::redact_arguments(command);
+  if (!run.judged)
+    json["verdict"] = Json::array();
+  without_nul(json);
+  return json;
+}
+
 /// Equal for the same run whenever and by whomever it is pushed.
 std::string key_of(const std::vector<model::Digest>& runs) {
   const model::RunInfo& run = runs.front().run;
@@ -197,26 +237,24 @@ base::Result<void> Store::insert(const std::string& name,
                                   1));
   const std::string push = or_empty(pushed.front());
   TRY(database_.query("delete from rangescope.runs where push = $1", {push}));
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    Json json = Json::parse(digest_text(runs[i], 64));
-    json["run"]["command"] =
-        base::redact_arguments(json["run"].value("command", std::vector<std::string>{}));
-    if (!runs[i].judged)
-      json["verdict"] = Json::array();
-    without_nul(json);
-    auto run = TRY(database_.row(sql("insert run"),
-                                 {push,
-                                  std::to_string(i),
-                                  dumped({{"run", json["run"]},
-                                          {"devices", json["devices"]},
-                                          {"partial_gpu", json["partial_gpu"]},
-                                          {"losses", json["losses"]}}),
-                                  boolean(runs[i].judged)},
-                                 1));
-    const std::string id = or_empty(run.front());
-    for (const std::string part : {"regions", "kernels", "verdict"})
-      TRY(database_.query(sql("insert " + part), {id, dumped(json[part])}));
-  }
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    TRY(insert_run(push, i, runs[i]));
+  return {};
+}
+
+base::Result<void> Store::insert_run(const std::string& push,
+                                     std::size_t ordinal,
+                                     const model::Digest& run) const {
+  Json json = stored_json(run);
+  const std::string facts = dumped({{"run", json["run"]},
+                                    {"devices", json["devices"]},
+                                    {"partial_gpu", json["partial_gpu"]},
+                                    {"losses", json["losses"]}});
+  auto inserted = TRY(database_.row(
+      sql("insert run"), {push, std::to_string(ordinal), facts, boolean(run.judged)}, 1));
+  const std::string id = or_empty(inserted.front());
+  for (const std::string part : {"regions", "kernels", "verdict"})
+    TRY(database_.query(sql("insert " + part), {id, dumped(json[part])}));
   return {};
 }
 
@@ -236,23 +274,20 @@ base::Result<std::vector<Stored>> Store::list(std::size_t limit) const {
   return read<std::vector<Stored>>([&]() -> base::Result<std::vector<Stored>> {
     const auto rows = TRY(database_.query(sql("list"), {std::to_string(limit)}, 11));
     std::vector<Stored> pushes;
-    for (const auto& row : rows) {
-      Stored& push = pushes.emplace_back();
-      push.name = or_empty(row[0]);
-      push.machine = or_empty(row[1]);
-      push.host = or_empty(row[2]);
-      push.commit = or_empty(row[3]);
-      push.command = or_empty(row[4]);
-      if (row[5])
-        push.dirty = *row[5] == "t";
-      push.began_unix_ns = integer(row[6]);
-      push.pushed_unix_ns = integer(row[7]);
-      push.runs = integer(row[8]);
-      push.regions = integer(row[9]);
-      push.verdict = or_empty(row[10]);
-    }
+    for (const auto& row : rows)
+      pushes.push_back(push_of(row));
     return pushes;
   });
+}
+
+tl::unexpected<base::Error> Store::no_push(const std::string& push) const {
+  std::string problem = "it holds no other run";
+  if (!push.empty())
+    problem = "it holds no run or commit '" + base::printable(push) + "'";
+  return base::fail(base::Code::kNoInput,
+                    std::move(problem),
+                    name(),
+                    "See what there is: rangescope runs list --from " + base::shell_quote(name()));
 }
 
 base::Result<model::Side> Store::load(const std::string& push,
@@ -269,23 +304,16 @@ base::Result<model::Side> Store::load(const std::string& push,
     const auto found = TRY(find_on(machine));
     if (found.empty() && machine) {
       const auto on_others = find_on(std::nullopt);
+      const std::string push_one =
+          "Push one that was made here: rangescope runs push " + base::shell_quote(name()) + " RUN";
       if (on_others && !on_others->empty())
         return base::fail(base::Code::kNotComparable,
                           "it holds no such run of a machine like this one (" + *machine + ")",
                           name(),
-                          "Push one that was made here: rangescope runs push " +
-                              base::shell_quote(name()) + " RUN");
+                          push_one);
     }
-    if (found.empty()) {
-      std::string problem = "it holds no other run";
-      if (!push.empty())
-        problem = "it holds no run or commit '" + base::printable(push) + "'";
-      return base::fail(
-          base::Code::kNoInput,
-          std::move(problem),
-          name(),
-          "See what there is: rangescope runs list --from " + base::shell_quote(name()));
-    }
+    if (found.empty())
+      return no_push(push);
     model::Side side{name() + "#" + or_empty(found.front()[1]), {}};
     const auto rows = TRY(database_.query(sql("load"), {found.front()[0]}, 1));
     if (rows.empty())
@@ -304,10 +332,12 @@ base::Result<Store::Place> Store::find_place(const std::string& region) const {
   const auto end_of_domain = last.rfind('@');
   if (parts.size() == 1 && end_of_domain != std::string::npos)
     last.erase(0, end_of_domain + 1);
-  std::vector<Place> exact, ending;
+  std::vector<Place> exact;
+  std::vector<Place> ending;
   const auto paths = TRY(database_.query(sql("paths"), {last}, 2));
   for (const auto& row : paths) {
-    const std::string domain = or_empty(row[0]), path = or_empty(row[1]);
+    const std::string domain = or_empty(row[0]);
+    const std::string path = or_empty(row[1]);
     Place place{model::path_text(domain, names_in(path)), domain, path};
     if (place.text == region)
       exact.push_back(std::move(place));
@@ -363,12 +393,7 @@ base::Result<History> Store::history(const std::string& region, const std::strin
       if (!value)
         continue;
       if (out.points.empty() || row[0] != push)
-        out.points.push_back({or_empty(row[1]),
-                              or_empty(row[2]),
-                              or_empty(row[3]),
-                              row[4] == "t",
-                              integer(row[5]),
-                              {}});
+        out.points.push_back(point_of(row));
       push = or_empty(row[0]);
       out.points.back().values.push_back(*value);
     }

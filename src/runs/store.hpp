@@ -3,14 +3,16 @@
 //
 //   rangescope.migrations(version, applied)
 //   rangescope.pushes(id, key, name, machine, host, commit, dirty, began, pushed, tool, command,
-//   provenance)
-//                        what was pushed at once: a run, or the repetitions of one; pushed again,
-//                        it is replaced
+//                     provenance)
+//                 what was pushed at once: a run, or the repetitions of one; pushed again, it is
+//                 replaced
 //   rangescope.runs(id, push, ordinal, run, devices, partial_gpu, losses, judged)
-//   rangescope.regions(run, ordinal, path, domain, kind, occurrences, values, rest)    values by
-//   measure tag rangescope.kernels(run, ordinal, name, calls, total_ns) rangescope.verdicts(run,
-//   ordinal, kind, severity, path, text, saves_ns, saves_share, next) rangescope.history a view for
-//   dashboards: a row for each region, value and run
+//   rangescope.regions(run, ordinal, path, domain, kind, occurrences, values, rest)
+//                 values by measure tag
+//   rangescope.kernels(run, ordinal, name, calls, total_ns)
+//   rangescope.verdicts(run, ordinal, kind, severity, path, text, saves_ns, saves_share, next)
+//   rangescope.history
+//                 a view for dashboards: a row for each region, value and run
 //
 // The objects are in a schema of their own, of an owner whom the user trusts (its triggers run as
 // the user). A push is one transaction; many at once wait for each other only where they push the
@@ -38,8 +40,9 @@ struct StoreAddress {
 
 /// One push, as lists show it.
 struct Stored {
-  std::string name, machine, host, commit, command,
-      verdict;  ///< "" where unknown; of the worst verdict kind and path
+  // Texts are "" where unknown.
+  std::string name, machine, host, commit, command;
+  std::string verdict;  ///< kind and path of the worst one
   std::optional<bool> dirty;
   std::int64_t began_unix_ns = 0, pushed_unix_ns = 0;
   std::int64_t runs = 0, regions = 0;
@@ -93,6 +96,11 @@ class Store {
   [[nodiscard]] base::Result<Answer> read(const std::function<base::Result<Answer>()>& work) const;
   [[nodiscard]] base::Result<void> insert(const std::string& name,
                                           const std::vector<model::Digest>& runs) const;
+  /// `ordinal`: which of the push's runs it is.
+  [[nodiscard]] base::Result<void> insert_run(const std::string& push,
+                                              std::size_t ordinal,
+                                              const model::Digest& run) const;
+  [[nodiscard]] tl::unexpected<base::Error> no_push(const std::string& push) const;
   base::Postgres database_;
 };
 

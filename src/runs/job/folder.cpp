@@ -192,14 +192,27 @@ std::vector<std::uint32_t> missing_ranks(const Job& job) {
   for (const Member& member : job.members)
     if (member.rank && *member.rank < has_run.size())
       has_run[*member.rank] = true;
+  const auto is_wanted = [&](std::uint32_t rank) {
+    if (job.profiled.empty())
+      return true;
+    return std::ranges::find(job.profiled, rank) != job.profiled.end();
+  };
   std::vector<std::uint32_t> missing;
-  for (std::uint32_t rank = 0; rank < has_run.size(); ++rank) {
-    const bool is_wanted =
-        job.profiled.empty() || std::ranges::find(job.profiled, rank) != job.profiled.end();
-    if (is_wanted && !has_run[rank])
+  for (std::uint32_t rank = 0; rank < has_run.size(); ++rank)
+    if (is_wanted(rank) && !has_run[rank])
       missing.push_back(rank);
-  }
   return missing;
+}
+
+/// rank.json: which rank of which job the run is.
+base::Result<void> write_rank(const fs::path& run, const std::string& job, const Place& place) {
+  const runs::OrderedJson rank{{"schema", kRankSchema},
+                               {"job", job},
+                               {"rank", json_or_null(place.rank)},
+                               {"local_rank", json_or_null(place.local_rank)},
+                               {"world_size", place.world},
+                               {"host", base::printable(host_name())}};
+  return runs::write_json(run / "rank.json", rank);
 }
 
 }  // namespace
@@ -233,13 +246,7 @@ base::Result<fs::path> make_run_dir(const fs::path& root,
         continue;
       return cannot("cannot make the run directory", run);
     }
-    const runs::OrderedJson rank{{"schema", kRankSchema},
-                                 {"job", folder.filename().string()},
-                                 {"rank", json_or_null(place.rank)},
-                                 {"local_rank", json_or_null(place.local_rank)},
-                                 {"world_size", place.world},
-                                 {"host", base::printable(host_name())}};
-    TRY(runs::write_json(run / "rank.json", rank));
+    TRY(write_rank(run, folder.filename().string(), place));
     return run;
   }
   return base::fail(base::Code::kIo, "no free name for the job's folder", (root / name).string());
@@ -316,9 +323,11 @@ FoundJob find_job(const fs::path& root, const std::string& said) {
     if (!said.empty() && name.starts_with(said))
       matching.push_back(job);
   }
-  for (const fs::path& run : runs)
-    if (run.filename().string().starts_with(said))
-      return std::nullopt;  // runs::find_run has the rest to say
+  for (const fs::path& run : runs) {
+    const std::string name = run.filename().string();
+    if (name.starts_with(said))
+      return std::nullopt;  // runs::find_run decides
+  }
   if (matching.size() > 1)
     return base::fail(
         base::Code::kUsage,
@@ -344,10 +353,10 @@ std::optional<Job> claim_report(const fs::path& run) {
     return std::nullopt;
   if (std::ranges::any_of(job->members, is_running))
     return std::nullopt;
-  // Each rank looks after it has written that it is done, so that the last one sees all; of two
-  // that do, one makes it.
-  const int mark = ::open(
-      (job->folder / ".job-reported.json").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  // Each rank looks after it has written that it is done, so that the last one sees all. Two ranks
+  // may see all at once: the one that makes the file reports.
+  const fs::path mark_file = job->folder / ".job-reported.json";
+  const int mark = ::open(mark_file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (mark < 0)
     return std::nullopt;
   ::close(mark);
@@ -371,6 +380,26 @@ std::string ranks_text(std::vector<std::uint32_t> ranks, std::size_t limit) {
   return base::join(parts, ", ");
 }
 
+namespace {
+
+std::string missing_text(const std::vector<std::uint32_t>& ranks, std::uint32_t world) {
+  std::string_view noun = "rank";
+  if (ranks.size() > 1)
+    noun = "ranks";
+  return fmt::format("no run of {} {} of {}", noun, ranks_text(ranks, kMostNamed), world);
+}
+
+std::string ended_early_text(std::vector<std::string> members) {
+  const std::size_t count = members.size();
+  if (count > kMostNamed) {
+    members.resize(kMostNamed);
+    members.push_back(fmt::format("{} more", count - kMostNamed));
+  }
+  return base::join(members, ", ");
+}
+
+}  // namespace
+
 std::vector<model::Loss> losses_of(const Job& job) {
   std::vector<std::uint32_t> running;
   std::vector<std::string> ended_early;
@@ -385,20 +414,10 @@ std::vector<model::Loss> losses_of(const Job& job) {
   }
   std::vector<model::Loss> losses;
   const std::vector<std::uint32_t> missing = missing_ranks(job);
-  if (!missing.empty()) {
-    const std::string_view noun = missing.size() > 1 ? "ranks" : "rank";
-    const std::string names = ranks_text(missing, kMostNamed);
-    losses.push_back({"ranks_missing",
-                      missing.size(),
-                      fmt::format("no run of {} {} of {}", noun, names, job.world)});
-  }
-  if (const std::size_t count = ended_early.size(); count > 0) {
-    if (count > kMostNamed) {
-      ended_early.resize(kMostNamed);
-      ended_early.push_back(fmt::format("{} more", count - kMostNamed));
-    }
-    losses.push_back({"ranks_ended", count, base::join(ended_early, ", ")});
-  }
+  if (!missing.empty())
+    losses.push_back({"ranks_missing", missing.size(), missing_text(missing, job.world)});
+  if (!ended_early.empty())
+    losses.push_back({"ranks_ended", ended_early.size(), ended_early_text(ended_early)});
   if (!running.empty())
     losses.push_back({"ranks_running",
                       running.size(),

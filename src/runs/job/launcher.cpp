@@ -50,17 +50,21 @@ Place place_of(const Variable& variable) {
     place.name = place.launcher + "-" + id;
     place.key = id + " " + more;
   };
-  if (const std::string id = variable("TORCHELASTIC_RUN_ID"); !id.empty()) {
-    torchrun(variable, id, place);
-  } else if (const std::string ompi = variable("OMPI_MCA_ess_base_jobid"); !ompi.empty()) {
-    set("openmpi", ompi, variable("OMPI_MCA_orte_hnp_uri"));
-  } else if (const std::string step = variable("SLURM_STEP_ID");
-             !step.empty() && !variable("SLURM_PROCID").empty()) {
-    set("slurm",
-        variable("SLURM_JOB_ID") + "." + step,
-        variable("SLURM_CLUSTER_NAME") + " restart " + variable("SLURM_RESTART_COUNT"));
-  } else if (const std::string space = variable("PMIX_NAMESPACE"); !space.empty() && place.rank) {
-    set("pmix", space, "");
+  const std::string torchrun_id = variable("TORCHELASTIC_RUN_ID");
+  const std::string openmpi_job = variable("OMPI_MCA_ess_base_jobid");
+  const std::string slurm_step = variable("SLURM_STEP_ID");
+  const std::string pmix_namespace = variable("PMIX_NAMESPACE");
+  const bool is_slurm_step = !slurm_step.empty() && !variable("SLURM_PROCID").empty();
+  if (!torchrun_id.empty()) {
+    torchrun(variable, torchrun_id, place);
+  } else if (!openmpi_job.empty()) {
+    set("openmpi", openmpi_job, variable("OMPI_MCA_orte_hnp_uri"));
+  } else if (is_slurm_step) {
+    const std::string start =
+        variable("SLURM_CLUSTER_NAME") + " restart " + variable("SLURM_RESTART_COUNT");
+    set("slurm", variable("SLURM_JOB_ID") + "." + slurm_step, start);
+  } else if (!pmix_namespace.empty() && place.rank) {
+    set("pmix", pmix_namespace, "");
   }
   return place;
 }
