@@ -30,11 +30,14 @@ analyze::RunFacts run_facts(const std::filesystem::path& input, const std::files
   if (facts.info.id.empty())
     facts.info.id = input.filename().string();
   std::error_code error;
-  if (run.parent_path().filename() == "repeats" &&
-      std::filesystem::exists(run / "report.json", error))
-    for (const auto& repeat : runs::repeats_of(run.parent_path().parent_path()))
-      if (auto digest = runs::read_report(repeat / "report.json"))
-        facts.repetitions.push_back(std::move(*digest));
+  const bool is_repeat = run.parent_path().filename() == "repeats";
+  if (!is_repeat || !std::filesystem::exists(run / "report.json", error))
+    return facts;
+  for (const auto& repeat : runs::repeats_of(run.parent_path().parent_path())) {
+    auto digest = runs::read_report(repeat / "report.json");
+    if (digest)
+      facts.repetitions.push_back(std::move(*digest));
+  }
   return facts;
 }
 
@@ -124,7 +127,9 @@ analyze::FoldNames fold_names_at(const config::Value& settings) {
   const std::string name = text_at(settings, "report.fold_names");
   if (name == "numbers")
     return analyze::FoldNames::kNumbers;
-  return name == "off" ? analyze::FoldNames::kOff : analyze::FoldNames::kAuto;
+  if (name == "off")
+    return analyze::FoldNames::kOff;
+  return analyze::FoldNames::kAuto;
 }
 
 /// The options, and where they leave something open what the run was made with.
@@ -196,15 +201,15 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
                  "': this is that run");
       return find_inputs(root, *exported, run);
     }
-    if (auto captures = captures_of_foreign_run(input); !captures.empty()) {
-      std::vector<std::string> names;
-      for (const auto& capture : captures)
-        names.push_back(base::printable(capture.lexically_relative(input).string()));
-      base::info(base::printable(written) +
-                 " is a run folder of another tool; read from it: " + base::join(names, ", "));
-      return captures;
-    }
-    return std::vector{input};
+    auto captures = captures_of_foreign_run(input);
+    if (captures.empty())
+      return std::vector{input};
+    std::vector<std::string> names;
+    for (const auto& capture : captures)
+      names.push_back(base::printable(capture.lexically_relative(input).string()));
+    base::info(base::printable(written) +
+               " is a run folder of another tool; read from it: " + base::join(names, ", "));
+    return captures;
   }
   auto found = runs::find_run(root, written);
   if (!found) {
@@ -248,6 +253,29 @@ std::vector<std::filesystem::path> filled_captures(const std::filesystem::path& 
   return captures;
 }
 
+namespace {
+
+/// Captures that the run had when it ended, as losses before the others. kBadData if what is left
+/// holds nothing to report on.
+base::Result<void> add_missing_captures(std::span<const std::filesystem::path> inputs,
+                                        const std::filesystem::path& run,
+                                        model::Session& session) {
+  std::filesystem::path run_of_inputs = run;
+  if (run.empty())
+    run_of_inputs = runs::run_of(inputs.front());
+  const auto missing = missing_captures(run_of_inputs, inputs, session.losses);
+  session.losses.insert(session.losses.begin(), missing.begin(), missing.end());
+  const bool holds_nothing = session.ranges.empty() && !holds_program(session);
+  if (missing.empty() || !holds_nothing)
+    return {};
+  return base::fail(base::Code::kBadData,
+                    missing.front().detail,
+                    inputs.front().string(),
+                    "Restore the run from a copy; see `rangescope runs verify`");
+}
+
+}  // namespace
+
 base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs,
                                       const std::filesystem::path& run,
                                       const analyze::Options& wanted,
@@ -256,7 +284,8 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
                                       std::optional<analyze::RunFacts> job_facts,
                                       base::Result<analyze::tally::Digest>* tally) {
   for (const auto& input : inputs) {
-    if (is_empty_folder(input) && (!run.empty() || !runs::run_of(input).empty()))
+    const bool is_of_run = !run.empty() || !runs::run_of(input).empty();
+    if (is_of_run && is_empty_folder(input))
       return tl::make_unexpected(nothing(input, {}));
   }
   reading.threads = wanted.threads;
@@ -267,26 +296,22 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   const analyze::NameFolder names(*options.fold_names, options.ranges);
   auto captured = TRY(read_captures(inputs, reading, names, std::move(read)));
   model::Session& session = captured.session;
-  const auto missing = missing_captures(
-      run.empty() ? runs::run_of(inputs.front()) : run, inputs, captured.session.losses);
-  session.losses.insert(session.losses.begin(), missing.begin(), missing.end());
-  if (!missing.empty() && session.ranges.empty() && !holds_program(session))
-    return base::fail(base::Code::kBadData,
-                      missing.front().detail,
-                      inputs.front().string(),
-                      "Restore the run from a copy; see `rangescope runs verify`");
+  TRY(add_missing_captures(inputs, run, session));
   if (!model::holds_anything(session) && !holds_program(session))
     return tl::make_unexpected(nothing(inputs.front(), session));
   analyze::nest_names(session, options.nest);
   const base::Work analyzing("analyzing");
-  const std::filesystem::path& first = captured.in_order.front();
-  analyze::RunFacts facts = job_facts ? std::move(*job_facts) : run_facts(first, run);
+  analyze::RunFacts facts;
+  if (job_facts)
+    facts = std::move(*job_facts);
+  else
+    facts = run_facts(captured.in_order.front(), run);
   facts.notes = std::move(captured.notes);
-  if (std::string unmatched = unmatched_in(settings, facts.info.command, session);
-      !unmatched.empty())
+  std::string unmatched = unmatched_in(settings, facts.info.command, session);
+  if (!unmatched.empty())
     facts.notes.push_back(std::move(unmatched));
-  auto report = TRY(analyze::answer(
-      session, options, reference_of(run, !session.measurements.empty()), std::move(facts), tally));
+  const analyze::Reference reference = reference_of(run, !session.measurements.empty());
+  auto report = TRY(analyze::answer(session, options, reference, std::move(facts), tally));
   if (session.far_apart)
     TRY(judge_each_recording(captured.in_order, wanted, reading, report));
   return Analyzed{std::move(session), std::move(report), std::move(captured.parts)};

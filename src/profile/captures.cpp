@@ -88,33 +88,55 @@ bool is_native(const Input& input) {
   return !sources.empty() && sources.front().maker == model::Maker::kRangescope;
 }
 
-/// Leaves one timeline of each profiled run: of equally good ones the native one.
-void choose_timelines(std::vector<Input>& inputs, std::vector<std::string>& notes) {
-  std::map<fs::path, std::vector<std::size_t>> seen;
+/// The inputs of each profiled run that are to give times, the native one first.
+std::map<fs::path, std::vector<std::size_t>> timelines_by_run(const std::vector<Input>& inputs) {
+  std::map<fs::path, std::vector<std::size_t>> by_run;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!read::has_timeline(inputs[i].session) && has_results(inputs[i].session))
       continue;
-    if (const fs::path run = profiled_run_of(inputs[i].path); !run.empty())
-      seen[run].push_back(i);
+    const fs::path run = profiled_run_of(inputs[i].path);
+    if (!run.empty())
+      by_run[run].push_back(i);
   }
+  const auto is_native_input = [&](std::size_t i) { return is_native(inputs[i]); };
+  for (auto& [run, timelines] : by_run)
+    std::stable_partition(timelines.begin(), timelines.end(), is_native_input);
+  return by_run;
+}
+
+/// Of equally good ones the native one.
+std::size_t best_timeline(const std::vector<Input>& inputs,
+                          const std::vector<std::size_t>& timelines) {
+  std::size_t best = timelines.front();
+  for (const std::size_t i : timelines) {
+    const model::Session* candidate = &inputs[i].session;
+    if (better_timeline(&inputs[best].session, candidate) == candidate)
+      best = i;
+  }
+  return best;
+}
+
+/// A capture of nsys that repeats leaves several files of one run of the program.
+bool are_of_one_nsys_run(const Input& input, const Input& other) {
+  const fs::path folder = input.path.parent_path();
+  return folder == other.path.parent_path() && folder.filename() == "nsys";
+}
+
+/// Leaves one timeline of each profiled run.
+void choose_timelines(std::vector<Input>& inputs, std::vector<std::string>& notes) {
   std::vector<std::size_t> dropped;
-  for (auto& [run, all] : seen) {
-    std::stable_partition(
-        all.begin(), all.end(), [&](std::size_t i) { return is_native(inputs[i]); });
-    std::size_t best = all.front();
-    for (const std::size_t i : all)
-      if (better_timeline(&inputs[best].session, &inputs[i].session) == &inputs[i].session)
-        best = i;
-    for (const std::size_t i : all) {
-      // A capture of nsys that repeats leaves several files of one run of the program.
-      const fs::path folder = inputs[i].path.parent_path();
-      if (i == best || (folder == inputs[best].path.parent_path() && folder.filename() == "nsys"))
+  for (const auto& [run, timelines] : timelines_by_run(inputs)) {
+    const std::size_t best = best_timeline(inputs, timelines);
+    for (const std::size_t i : timelines) {
+      if (i == best || are_of_one_nsys_run(inputs[i], inputs[best]))
         continue;
       dropped.push_back(i);
-      if (has_results(inputs[i].session))
-        notes.push_back("times are those of " + within(inputs[best].path, run) + "; " +
-                        within(inputs[i].path, run) +
-                        " is another run of the program: report it by its path");
+      if (!has_results(inputs[i].session))
+        continue;
+      std::string note = "times are those of " + within(inputs[best].path, run);
+      note += "; " + within(inputs[i].path, run);
+      note += " is another run of the program: report it by its path";
+      notes.push_back(std::move(note));
     }
   }
   std::sort(dropped.rbegin(), dropped.rend());
@@ -177,11 +199,14 @@ void order_captures(std::vector<Input>& inputs) {
 }  // namespace
 
 const model::Session* better_timeline(const model::Session* native, const model::Session* nsys) {
-  const bool native_gpu = native && !native->kernels.empty(),
-             nsys_gpu = nsys && !nsys->kernels.empty();
-  if (native_gpu || (native && !nsys_gpu && has_results(*native)))
+  if (!native)
+    return nsys;
+  const bool nsys_has_gpu = nsys && !nsys->kernels.empty();
+  if (!native->kernels.empty() || (!nsys_has_gpu && has_results(*native)))
     return native;
-  return nsys ? nsys : native;
+  if (nsys)
+    return nsys;
+  return native;
 }
 
 namespace {

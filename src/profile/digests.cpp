@@ -84,22 +84,23 @@ bool merge_share(std::span<const fs::path> runs,
 }  // namespace
 
 base::Result<analyze::tally::Digest> merge_runs(std::span<const fs::path> runs) {
-  constexpr std::size_t kShare =
-      32;  // runs that a worker takes at least: each holds a merged digest
-  const auto workers =
-      static_cast<std::size_t>(base::worker_count(0, (runs.size() + kShare - 1) / kShare));
+  // Runs that a worker takes at least: each holds a merged digest.
+  constexpr std::size_t kShare = 32;
+  const std::size_t shares = (runs.size() + kShare - 1) / kShare;
+  const auto workers = static_cast<std::size_t>(base::worker_count(0, shares));
   std::vector<analyze::tally::Merger> mergers(std::max<std::size_t>(workers, 1));
   std::mutex one_capture;
-  base::parallel_for(mergers.size(), static_cast<int>(mergers.size()), [&](std::size_t w) {
-    const std::size_t first = w * runs.size() / mergers.size(),
-                      last = (w + 1) * runs.size() / mergers.size();
-    const auto share =
-        runs.subspan(first, last - first);  // neighbours: their ranks are then in order
+  const auto merge_one_share = [&](std::size_t w) {
+    const std::size_t first = w * runs.size() / mergers.size();
+    const std::size_t last = (w + 1) * runs.size() / mergers.size();
+    // Neighbours: then their ranks are in order.
+    const auto share = runs.subspan(first, last - first);
     if (merge_share(share, false, one_capture, mergers[w]))
       return;
     mergers[w] = analyze::tally::Merger();
     (void)merge_share(share, true, one_capture, mergers[w]);
-  });
+  };
+  base::parallel_for(mergers.size(), static_cast<int>(mergers.size()), merge_one_share);
   for (std::size_t w = 1; w < mergers.size(); ++w)
     mergers.front().add(mergers[w].take());
   return mergers.front().take();

@@ -140,8 +140,9 @@ bool needs_look(const Run& run) {
   const auto kind_said = [](const model::RangeTerm& term) { return term.kind_said(); };
   const bool kinds_said = std::ranges::all_of(run.ranges.include, kind_said) &&
                           std::ranges::all_of(run.ranges.exclude, kind_said);
-  return !kinds_said ||
-         (collect::is_ladder(replay_mode(run.config)) && !run.ranges.include.empty());
+  if (!kinds_said)
+    return true;
+  return collect::is_ladder(replay_mode(run.config)) && !run.ranges.include.empty();
 }
 
 std::string root_of(const Run& run) {
@@ -322,10 +323,12 @@ Done run(const config::Config& config, Settings settings) {
   for (const auto& stage : stages)
     if (auto ready = stage->prepare(); !ready)
       return {say(ready.error())};
-  for (const char* patterns : {wire::kFunctions, wire::kPhases})
-    if (const auto chosen = run.args.native.extra_env.find(patterns);
-        chosen != run.args.native.extra_env.end())
+  auto& environment = run.args.native.extra_env;
+  for (const char* patterns : {wire::kFunctions, wire::kPhases}) {
+    const auto chosen = environment.find(patterns);
+    if (chosen != environment.end())
       chosen->second = name_main(chosen->second, config.list("workload.command"));
+  }
   if (run.args.dry_run)
     return {print(run, stages)};
   // A run that attaches is none of a job's ranks, whatever its own environment holds.

@@ -68,20 +68,26 @@ struct Image {
   }
 };
 
-/// The library of that name whose code is mapped.
+Image image_at(std::uint32_t pid, const sample::cpu::Mapped& map) {
+  Image image;
+  image.path = std::string(map.path);
+  image.file = proc(pid, "root" + image.path);
+  image.begin = map.start;
+  image.end = map.start + map.length;
+  if (const auto segment = base::ElfFile(image.file).code_segment()) {
+    image.code = *segment;
+    image.bias = map.start - map.offset + segment->p_offset - segment->p_vaddr;
+  }
+  return image;
+}
+
+/// The first library with one of the names whose code is mapped.
 std::optional<Image> find_image(std::uint32_t pid, std::initializer_list<std::string_view> names) {
   std::optional<Image> found;
   sample::cpu::maps_of(pid, [&](const sample::cpu::Mapped& map) {
     const auto is_map_of = [&](std::string_view name) { return is_named(map.path, name); };
-    if (found || std::ranges::none_of(names, is_map_of))
-      return;
-    Image image{std::string(map.path), {}, map.start, map.start + map.length};
-    image.file = proc(pid, "root" + image.path);
-    if (const auto segment = base::ElfFile(image.file).code_segment()) {
-      image.code = *segment;
-      image.bias = map.start - map.offset + segment->p_offset - segment->p_vaddr;
-    }
-    found = std::move(image);
+    if (!found && std::ranges::any_of(names, is_map_of))
+      found = image_at(pid, map);
   });
   return found;
 }
@@ -181,7 +187,7 @@ bool begins_again(std::uint32_t pid, const Waiting& call) {
   }
 }
 
-/// Where it returns to from a call, as the bytes before it tell.
+/// The address is one that a call returns to, by the bytes before it.
 bool follows_call(const ImageWithCode& image, std::uint64_t address) {
   const std::uint64_t in_code = address - image.bias - image.code.p_vaddr;
   if (in_code < 8 || in_code > image.bytes.size())
@@ -441,11 +447,12 @@ base::Result<void> call_in(std::uint32_t pid,
       // Of the thread: those of a process whose first thread has ended are empty.
       const auto maps = base::read_file(proc(pid, "task/" + std::to_string(tid) + "/maps"));
       const std::vector<base::MemoryArea> areas = base::areas_of(maps.value_or(""));
-      if (sample::cpu::while_stopped(static_cast<pid_t>(tid), [&] {
-            return is_free(pid, *call, places) &&
-                   divert(
-                       pid, static_cast<pid_t>(tid), *call, places, areas, function, text, second);
-          }))
+      const auto thread = static_cast<pid_t>(tid);
+      const auto divert_if_free = [&] {
+        return is_free(pid, *call, places) &&
+               divert(pid, thread, *call, places, areas, function, text, second);
+      };
+      if (sample::cpu::while_stopped(thread, divert_if_free))
         return {};
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -485,37 +492,80 @@ bool uses_cuda(std::uint32_t pid) {
 
 #if defined(__x86_64__)
 
-base::Result<void> may_load(const Target& target, const fs::path& library) {
-  const std::uint32_t pid = base::living_thread(target.pid);
-  if (!target.unread.empty())
-    return refused(target.unread);
+namespace {
+
+/// The process is in the same PID and user namespace as this one.
+bool shares_namespaces(std::uint32_t pid) {
   std::error_code error;
-  for (const char* space : {"ns/pid", "ns/user"})
-    if (fs::read_symlink(proc(pid, space), error) !=
-        fs::read_symlink(fs::path("/proc/self") / space, error))
-      return refused("it runs in another namespace (a container)",
-                     "Attach from inside of it: docker exec");
-  if (!same_file(proc(pid, "root" + library.string()), library))
-    return refused("it does not see " + library.string() + " (another root)",
-                   "Attach from inside of its container");
-  const auto filters = [](const std::string& text) { return base::to_uint(text).value_or(0); };
-  if (filters(status_of(pid, "Seccomp_filters:")) >
-      filters(status_of(static_cast<std::uint32_t>(::getpid()), "Seccomp_filters:")))
+  for (const char* space : {"ns/pid", "ns/user"}) {
+    const fs::path ours = fs::path("/proc/self") / space;
+    if (fs::read_symlink(proc(pid, space), error) != fs::read_symlink(ours, error))
+      return false;
+  }
+  return true;
+}
+
+std::uint64_t seccomp_filters(std::uint32_t pid) {
+  return base::to_uint(status_of(pid, "Seccomp_filters:")).value_or(0);
+}
+
+/// No protection of the kernel or the CPU would kill a thread that is diverted.
+base::Result<void> may_divert(std::uint32_t pid) {
+  const auto own_pid = static_cast<std::uint32_t>(::getpid());
+  if (seccomp_filters(pid) > seccomp_filters(own_pid))
     return refused("it runs under a seccomp filter, which might kill it");
   if (status_of(pid, "Seccomp:") == "1")
     return refused("it runs under strict seccomp, which would kill it");
   if (status_of(pid, "x86_Thread_features:").find("shstk") != std::string::npos)
     return refused("it uses a shadow stack");
-  if (status_of(pid, "State:").starts_with("T") || status_of(pid, "State:").starts_with("t"))
+  return {};
+}
+
+/// It was started by `rangescope profile`.
+bool is_recorded(const Target& target) {
+  const std::string variable = std::string(wire::kDir) + "=";
+  return std::ranges::any_of(target.environment,
+                             [&](const std::string& entry) { return entry.starts_with(variable); });
+}
+
+/// dlopen of the process, or what does the same; 0 if it has none.
+std::uint64_t dlopen_of(std::uint32_t pid, const Places& places) {
+  const std::uint64_t in_libc = places.libc.address_of("dlopen");
+  if (in_libc != 0)
+    return in_libc;
+  const auto libdl = find_image(pid, {"libdl.so.2", "libdl-2."});  // glibc before 2.34
+  if (libdl) {
+    const std::uint64_t in_libdl = libdl->address_of("dlopen");
+    if (in_libdl != 0)
+      return in_libdl;
+  }
+  return places.libc.address_of("__libc_dlopen_mode");
+}
+
+}  // namespace
+
+base::Result<void> may_load(const Target& target, const fs::path& library) {
+  const std::uint32_t pid = base::living_thread(target.pid);
+  if (!target.unread.empty())
+    return refused(target.unread);
+  if (!shares_namespaces(pid))
+    return refused("it runs in another namespace (a container)",
+                   "Attach from inside of it: docker exec");
+  if (!same_file(proc(pid, "root" + library.string()), library))
+    return refused("it does not see " + library.string() + " (another root)",
+                   "Attach from inside of its container");
+  TRY(may_divert(pid));
+  const std::string state = status_of(pid, "State:");
+  if (state.starts_with("T") || state.starts_with("t"))
     return refused("it is stopped", "Continue it: kill -CONT " + std::to_string(target.pid));
-  if (const std::string tracer = status_of(pid, "TracerPid:"); tracer != "0" && !tracer.empty())
+  const std::string tracer = status_of(pid, "TracerPid:");
+  if (tracer != "0" && !tracer.empty())
     return refused("process " + tracer + " traces it (a debugger, strace)");
-  for (const std::string& entry : target.environment)
-    if (entry.starts_with(std::string(wire::kDir) + "="))
-      return refused("rangescope profile already records it",
-                     "Ask that run: rangescope ctl " + std::to_string(target.pid));
-  if (const auto image = find_image(pid, {library.filename().string()});
-      image && !same_file(proc(pid, "root" + image->path), library))
+  if (is_recorded(target))
+    return refused("rangescope profile already records it",
+                   "Ask that run: rangescope ctl " + std::to_string(target.pid));
+  const auto image = find_image(pid, {library.filename().string()});
+  if (image && !same_file(proc(pid, "root" + image->path), library))
     return refused("another rangescope's library is in it: " + image->path);
   auto places = places_of(pid);
   if (!places)
@@ -534,27 +584,23 @@ base::Result<void> begin_in(const Target& target,
     return refused("its settings are longer than " + std::to_string(wire::kMostSettings) +
                    " bytes");
   if (!find_image(pid, {name})) {
-    std::uint64_t load = places.libc.address_of("dlopen");
-    if (load == 0)  // glibc before 2.34
-      if (const auto dl = find_image(pid, {"libdl.so.2", "libdl-2."}))
-        load = dl->address_of("dlopen");
-    if (load == 0)
-      load = places.libc.address_of("__libc_dlopen_mode");
+    const std::uint64_t load = dlopen_of(pid, places);
     if (load == 0)
       return refused("its libc has no dlopen", {}, base::Code::kToolMissing);
     constexpr std::uint64_t kNow = 2;  // RTLD_NOW
     TRY(call_in(pid, places, load, library.string() + '\0', kNow));
   }
   for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
-    int loaded = 0;
-    const auto ours = find_image(pid, {name});
-    const std::uint64_t flag = ours ? ours->address_of("rangescope_loaded") : 0;
-    const std::uint64_t attach = ours ? ours->address_of("rangescope_attach") : 0;
-    if (ours && attach == 0)
-      return refused(
-          "this rangescope was built without CUPTI's headers", {}, base::Code::kToolMissing);
-    if (ours && base::read_memory(pid, flag, &loaded, sizeof loaded) && loaded != 0)
-      return call_in(pid, places, attach, settings + '\0', 0);
+    if (const auto ours = find_image(pid, {name})) {
+      const std::uint64_t attach = ours->address_of("rangescope_attach");
+      if (attach == 0)
+        return refused(
+            "this rangescope was built without CUPTI's headers", {}, base::Code::kToolMissing);
+      int loaded = 0;
+      const std::uint64_t flag = ours->address_of("rangescope_loaded");
+      if (base::read_memory(pid, flag, &loaded, sizeof loaded) && loaded != 0)
+        return call_in(pid, places, attach, settings + '\0', 0);
+    }
     if (!sample::cpu::still_runs(target))
       break;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -33,7 +33,8 @@ namespace {
 //
 //   OUT/<kernel>/details.csv     the kernel's rows of ncu's own details.csv, where ncu wrote it
 //   OUT/<kernel>/durations.svg   how long its calls took on the timeline, where a stage recorded
-//   one OUT/roofline.svg             the regions under the roofs of the GPU
+//                                one
+//   OUT/roofline.svg             the regions under the roofs of the GPU
 //
 // Folders are named after the kernels as the report has them, with what a file name should not hold
 // replaced. (Since 2025 ncu shortens names in what it prints, so its rows are matched by the
@@ -114,9 +115,10 @@ base::Result<void> put(const fs::path& file, const std::string& text) {
 /// kIo with the path. O(results + kernels on the timeline).
 base::Result<void> split_kernels(const fs::path& out, const Analyzed& analyzed) {
   std::map<std::string, std::vector<double>> durations;
-  for (const model::Kernel& kernel : analyzed.session.kernels)
-    durations[kernel_name(analyzed.session, kernel.name)].push_back(
-        static_cast<double>(kernel.end_ns - kernel.start_ns));
+  for (const model::Kernel& kernel : analyzed.session.kernels) {
+    const auto duration_ns = static_cast<double>(kernel.end_ns - kernel.start_ns);
+    durations[kernel_name(analyzed.session, kernel.name)].push_back(duration_ns);
+  }
   for (const auto& [kernel, details] : details_by_kernel(analyzed)) {
     const fs::path folder = out / base::sanitize_component(kernel);
     if (!details.empty())
@@ -128,28 +130,29 @@ base::Result<void> split_kernels(const fs::path& out, const Analyzed& analyzed) 
     if (!figure.empty())
       TRY(put(folder / "durations.svg", figure));
   }
-  if (const std::string figure = report::roofline_figure(analyzed.report); !figure.empty())
-    TRY(put(out / "roofline.svg", figure));
+  const std::string roofline = report::roofline_figure(analyzed.report);
+  if (!roofline.empty())
+    TRY(put(out / "roofline.svg", roofline));
   return {};
 }
 
 /// Every run leaves these, also one that captured nothing.
 base::Result<void> write_files(const Run& run, const Analyzed& analyzed) {
-  for (const auto& [name, text] :
-       {std::pair{"kernels.md", report::markdown_text(report::kernels_document(analyzed.report))},
-        {"summary.md", report::markdown_text(report::summary_document(analyzed.report))},
-        {"summary.svg", report::summary_figure(analyzed.report)}})
-    TRY(base::write_file(run.folder / name, text));
+  const auto write_page = [&](const char* name, const auto& document) {
+    return base::write_file(run.folder / name, report::markdown_text(document));
+  };
+  TRY(write_page("kernels.md", report::kernels_document(analyzed.report)));
+  TRY(write_page("summary.md", report::summary_document(analyzed.report)));
+  TRY(base::write_file(run.folder / "summary.svg", report::summary_figure(analyzed.report)));
   if (!analyzed.parts.empty()) {
     TRY(split_regions(run.folder / "ncu" / "regions", analyzed, true));
     TRY(split_kernels(run.folder / "ncu" / "kernels", analyzed));
     TRY(write_kernel_figures(run.folder / "ncu" / "metrics", analyzed.report));
   }
   if (!analyzed.report.operators.empty())
-    TRY(base::write_file(run.folder / "operators.md",
-                         report::markdown_text(report::operators_document(analyzed.report))));
-  for (const auto& [format, name] : {std::pair{"json", "report.json"}, {"md", "report.md"}})
-    TRY(write_report(analyzed, format, run.folder / name));
+    TRY(write_page("operators.md", report::operators_document(analyzed.report)));
+  TRY(write_report(analyzed, "json", run.folder / "report.json"));
+  TRY(write_report(analyzed, "md", run.folder / "report.md"));
   return {};
 }
 
@@ -162,11 +165,9 @@ base::Result<Analyzed> analyze_run(Run& run) {
   const auto repeats =
       runs::repeats_of(run.folder);  // the report is of one, with that one's metrics
   Sessions read;
-  for (const auto& [session, capture] : {std::pair{&run.by_native.session, &run.by_native.path},
-                                         {&run.by_nsys.session, &run.by_nsys.path},
-                                         {&run.by_ncu.session, &run.by_ncu.path}})
-    if (*session && !capture->empty())
-      read.emplace(*capture, std::move(**session));
+  for (StageData* stage : {&run.by_native, &run.by_nsys, &run.by_ncu})
+    if (stage->session && !stage->path.empty())
+      read.emplace(stage->path, std::move(*stage->session));
   base::Result<analyze::tally::Digest> tally;
   const bool of_job = !run.repetition && !runs::job::job_of(run.folder).empty();
   const fs::path analyzed_run = repeats.empty() ? run.folder : runs::median_repeat(repeats);
@@ -190,13 +191,12 @@ base::Result<Analyzed> analyze_run(Run& run) {
 }
 
 void read_again(Run& run) {
-  for (const auto& [session, capture] : {std::pair{&run.by_native.session, &run.by_native.path},
-                                         {&run.by_nsys.session, &run.by_nsys.path}}) {
-    if (!*session || capture->empty())
+  for (StageData* stage : {&run.by_native, &run.by_nsys}) {
+    if (!stage->session || stage->path.empty())
       continue;
-    session->reset();
-    if (auto read = read::read_any(*capture))
-      *session = std::move(*read);
+    stage->session.reset();
+    if (auto read = read::read_any(stage->path))
+      stage->session = std::move(*read);
   }
 }
 
@@ -216,10 +216,11 @@ model::Loss loss_of(const Run& run, const runs::Stage& stage, const std::string&
   model::Loss loss{model::LossKind("stage_failed"), 1, failure_text(name, stage)};
   if (stage.outcome == "empty")
     loss.kind = model::LossKind("stage_empty");
-  const auto finding =
-      std::find_if(run.findings.begin(), run.findings.end(), [&](const model::Finding& candidate) {
-        return candidate.id == stage.why || candidate.id == stage.stage + "." + stage.why;
-      });
+  const std::string qualified_id = stage.stage + "." + stage.why;
+  const auto explains = [&](const model::Finding& candidate) {
+    return candidate.id == stage.why || candidate.id == qualified_id;
+  };
+  const auto finding = std::find_if(run.findings.begin(), run.findings.end(), explains);
   if (finding != run.findings.end())
     loss.detail = name + " captured nothing: see " + finding->id;
   else if (!stage.cure.empty())
@@ -265,7 +266,8 @@ base::Result<void> write_reports(Run& run, Analyzed& analyzed, bool show) {
   report.losses.insert(report.losses.end(), run.cut.begin(), run.cut.end());
   report.findings = run.findings;
   add_failed_stages(run, report);
-  if (run.counters && run.args.counters.passes == "auto" && !run.repetition)
+  const bool chose_passes = run.counters && run.args.counters.passes == "auto";
+  if (chose_passes && !run.repetition)
     for (const model::Loss& loss : report.losses)
       if (loss.kind == "counters_incomplete")
         base::info(base::printable(loss.detail));

@@ -38,12 +38,18 @@ base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& ch
 
 constexpr std::string_view kMain = "__main__";
 
+/// `command[i]` is the -m of "python -m MODULE".
+bool runs_module(std::span<const std::string> command, std::size_t i) {
+  if (i == 0 || i + 1 >= command.size() || command[i] != "-m")
+    return false;
+  return base::file_name(command[i - 1]).find("python") != std::string_view::npos;
+}
+
 /// "" where the command runs no script.
 std::string main_module(std::span<const std::string> command) {
   constexpr std::string_view kPython = ".py";
   for (std::size_t i = 0; i < command.size(); ++i) {
-    if (i > 0 && command[i] == "-m" && i + 1 < command.size() &&
-        base::file_name(command[i - 1]).find("python") != std::string_view::npos)
+    if (runs_module(command, i))
       return command[i + 1];
     if (!command[i].ends_with(kPython))
       continue;
@@ -66,37 +72,47 @@ bool may_be(std::string_view pattern, const std::string& region) {
   }
 }
 
-bool is_seen(const std::string& line, const model::Session& session) {
-  std::string chosen = line, off = "off";
+/// The same for a line of --functions: PATTERN, or a|b=PATTERN, whose regions are named "a" or "b",
+/// or "a or b" where it is not known which.
+bool may_be_of_line(const std::string& line, const std::string& region) {
+  const std::size_t equals = line.find('=');
+  if (equals == std::string::npos)
+    return may_be(line, region);
+  const auto names = base::split(std::string_view(line).substr(0, equals), '|');
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+    return region == name || region.starts_with(std::string(name) + " or ");
+  });
+}
+
+/// A Python function that the line chooses was sampled.
+bool is_sampled(const std::string& line, const model::Session& session) {
+  std::string chosen = line;
+  std::string off = "off";
   wire::Functions functions;
   functions.choose(off.data(), chosen.data());
-  const auto text = [&](model::StringId id) { return std::string(session.strings.view(id)); };
-  for (const model::CpuFrame& frame : session.cpu.frames)
-    if (frame.kind == model::FrameKind::kPython && frame.file != 0 &&
-        functions.find(text(frame.file).c_str(), text(frame.name).c_str()) != 0)
+  for (const model::CpuFrame& frame : session.cpu.frames) {
+    if (frame.kind != model::FrameKind::kPython || frame.file == 0)
+      continue;
+    const std::string file(session.strings.view(frame.file));
+    const std::string name(session.strings.view(frame.name));
+    if (functions.find(file.c_str(), name.c_str()) != 0)
       return true;
+  }
+  return false;
+}
+
+bool is_seen(const std::string& line, const model::Session& session) {
+  if (is_sampled(line, session))
+    return true;
   if (session.launches.empty())
     return false;
-  const std::size_t equals = line.find('=');
-  std::string_view pattern = line, alternatives;
-  if (equals != std::string::npos) {
-    pattern = std::string_view(line).substr(equals + 1);
-    alternatives = std::string_view(line).substr(0, equals);
-  }
-  const auto names = base::split(alternatives, '|');
-  const auto is_named =
-      [&](const std::string& name) {  // one of a|b, or "a or b" where it is not known which
-        return std::any_of(names.begin(), names.end(), [&](std::string_view wanted) {
-          return name == wanted || name.starts_with(std::string(wanted) + " or ");
-        });
-      };
   std::unordered_set<model::StringId> asked;  // of millions of ranges few have a name of their own
-  return std::any_of(session.ranges.begin(), session.ranges.end(), [&](const model::Range& range) {
-    if (!asked.insert(range.name).second)
-      return false;
-    const std::string name = text(range.name);
-    return equals != std::string::npos ? is_named(name) : may_be(pattern, name);
-  });
+  for (const model::Range& range : session.ranges) {
+    const bool is_new = asked.insert(range.name).second;
+    if (is_new && may_be_of_line(line, std::string(session.strings.view(range.name))))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -166,11 +182,13 @@ base::Result<std::vector<sample::cpu::CounterEvent>> wanted_events(const SampleC
       if (group == groups.end() && add(name))
         continue;
       if (group == groups.end()) {
-        const std::string near = base::did_you_mean(name, known);
+        std::string hint = base::did_you_mean(name, known);
+        if (hint.empty())
+          hint = "Write some of " + base::join(known, ", ");
         return base::fail(base::Code::kUsage,
                           "there is no counter of the CPU '" + base::printable(name) + "'",
                           "--cpu-counters",
-                          near.empty() ? "Write some of " + base::join(known, ", ") : near);
+                          std::move(hint));
       }
       for (const model::GroupCounter& counter : group->counters)
         if (!add(counter.any.front()))
@@ -184,7 +202,8 @@ base::Result<std::vector<sample::cpu::CounterEvent>> wanted_events(const SampleC
 }
 
 std::filesystem::path names_cache() {
-  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
   std::filesystem::path folder;
   if (cache != nullptr && *cache != '\0')
     folder = cache;
@@ -196,9 +215,10 @@ std::filesystem::path names_cache() {
 }
 
 std::string regions_of(const std::map<std::string, std::string>& settings) {
-  const auto lines = [&](const char* setting, const char* key, const std::string& otherwise) {
+  const auto lines = [&](const char* setting, const char* key, std::string value) {
     const auto set = settings.find(setting);
-    const std::string& value = set != settings.end() ? set->second : otherwise;
+    if (set != settings.end())
+      value = set->second;
     std::string out;
     for (const std::string_view line : base::split(value, '\n'))
       if (!line.empty())
@@ -214,8 +234,10 @@ std::string name_main(std::string_view patterns, std::span<const std::string> co
   const std::string module = main_module(command);
   std::vector<std::string> lines;
   for (const std::string_view line : base::split(patterns, '\n')) {
-    const std::size_t equals = line.find('='),
-                      begin = equals == std::string_view::npos ? 0 : equals + 1;
+    const std::size_t equals = line.find('=');
+    std::size_t begin = 0;
+    if (equals != std::string_view::npos)
+      begin = equals + 1;
     std::string pattern(line.substr(begin));
     const bool is_main = pattern == kMain || pattern.starts_with(std::string(kMain) + ".");
     if (is_main && !module.empty())
@@ -251,7 +273,8 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   sample::cpu::Options options;
   options.folder = captures / wire::cpu::kFolder;
   options.interval_ns = 1'000'000'000 / choice.cpu_hz.value_or(kAutoCpu_hz);
-  if (!choice.cpu_hz && !(to != nullptr && to->of_ours))
+  const bool is_ours = to != nullptr && to->of_ours;
+  if (!choice.cpu_hz && !is_ours)
     options.short_interval_ns = 1'000'000'000 / kOftenCpu_hz;
   options.counters = TRY(wanted_events(choice));
   options.may_poll = !choice.cpu_hz && choice.cpu_counters.empty();
@@ -265,8 +288,8 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
                         : sample::cpu::Recorder::start(options);
   if (begun)
     return std::optional(std::move(*begun));
-  const bool is_wanted =
-      (attaches && !to->of_ours) || choice.cpu_hz || !choice.cpu_counters.empty();
+  const bool attaches_to_other = attaches && !is_ours;
+  const bool is_wanted = attaches_to_other || choice.cpu_hz || !choice.cpu_counters.empty();
   if (!is_wanted) {
     base::detail("the CPU is not sampled: " + begun.error().what);
     if (sample::cpu::leave_refusal(options.folder, begun.error()))
@@ -286,9 +309,11 @@ void end_cpu(std::optional<sample::cpu::Recorder>& recorder,
   std::error_code error;
   const std::filesystem::path folder = base::in_place(captures);
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error))
-    if (entry->path().filename() != wire::cpu::kFolder)
+       entry.increment(error)) {
+    const std::filesystem::path name = entry->path().filename();
+    if (name != wire::cpu::kFolder)
       return;
+  }
   std::filesystem::remove_all(folder / wire::cpu::kFolder, error);
 }
 

@@ -63,9 +63,9 @@ std::string busy_gpu(const base::Nvml& nvml, const std::vector<Gpu>& gpus) {
   return {};
 }
 
-/// Waits until the GPUs that CUDA_VISIBLE_DEVICES leaves (in `environment` of the program, else in
-/// ours) have done nothing for a second, as NVML tells, at most `limit`. What a report should say
-/// of it; "" where they were idle at once.
+/// Waits, at most `limit`, until NVML reports for a second that the program's GPUs are idle: those
+/// of CUDA_VISIBLE_DEVICES, of the program's `environment` or else of ours. Returns a note for the
+/// report; "" if they were idle at once.
 std::string wait_for_idle(std::chrono::nanoseconds limit,
                           const std::map<std::string, std::string>& environment) {
   const base::Nvml nvml;
@@ -83,11 +83,16 @@ std::string wait_for_idle(std::chrono::nanoseconds limit,
   const auto begin = steady_clock::now();
   const std::string first_busy = busy_gpu(nvml, gpus);
   std::string busy = first_busy;
-  for (int quiet = 0;
-       !first_busy.empty() && quiet < kQuietLooks && steady_clock::now() - begin < limit;) {
+  int quiet_looks = 0;
+  const auto is_over = [&] {
+    return quiet_looks >= kQuietLooks || steady_clock::now() - begin >= limit;
+  };
+  while (!first_busy.empty() && !is_over()) {
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kBetween, limit));
     busy = busy_gpu(nvml, gpus);
-    quiet = busy.empty() ? quiet + 1 : 0;
+    ++quiet_looks;
+    if (!busy.empty())
+      quiet_looks = 0;
   }
   (void)nvml.call("nvmlShutdown");
   if (first_busy.empty())

@@ -49,14 +49,7 @@ class Ncu : public Stage {
       std::vector<std::string> notes;
       metrics_ = ncu_metrics(metrics_, groups, can, notes);
       if (run_.config.flag("pipeline.skip_unknown"))
-        std::erase_if(metrics_, [&](const std::string& metric) {
-          if (collect::ncu::knows_metric(can, metric) ||
-              !collect::ncu::metric_regex(metric).empty())
-            return false;
-          notes.push_back("metric '" + metric + "' is unknown to ncu " +
-                          collect::to_string(can.version) + " on this GPU and left out");
-          return true;
-        });
+        leave_out_unknown_metrics(can, notes);
       for (const std::string& text : notes)
         run_.note("ncu: " + text);
     }
@@ -65,8 +58,10 @@ class Ncu : public Stage {
     for (const collect::Rung& rung : collect::ladder(wish_of(run_), {}, *can_)) {
       if (!rung.take || rung.step == collect::Step::kNative)
         continue;
-      auto plan = collect::ncu::plan(*can_, options_for(rung.step, "ncu", {}, false), request());
-      if (!plan && (!collect::is_ladder(mode_) || rung.step == collect::Step::kKernel))
+      const auto options = options_for(rung.step, "ncu", {}, false);
+      auto plan = collect::ncu::plan(*can_, options, request());
+      const bool is_last = !collect::is_ladder(mode_) || rung.step == collect::Step::kKernel;
+      if (!plan && is_last)
         return base::fail(std::move(plan));
     }
     return {};
@@ -83,8 +78,8 @@ class Ncu : public Stage {
             "# %s: %s\n", rung.take ? "done by the native stage" : "not tried", name.c_str());
         continue;
       }
-      const auto plan = collect::ncu::plan(
-          *can_, options_for(rung.step, "ncu", listed_names(), false), request());
+      const auto options = options_for(rung.step, "ncu", listed_names(), false);
+      const auto plan = collect::ncu::plan(*can_, options, request());
       if (!plan && collect::is_ladder(mode_) && rung.step != collect::Step::kKernel) {
         std::printf("# not tried: %s: %s\n", name.c_str(), plan.error().what.c_str());
         continue;
@@ -339,13 +334,28 @@ class Ncu : public Stage {
       listed.emplace_back("...");
     TRY(keep_list(listed_of(*chosen)));
     kernel_groups_ = collect::ncu::split_kernels(names);
-    const char* in_ranges = run_.ranges.include.empty() ? "" : " in the ranges";
-    run_.note("ncu: the " + base::counted(names.size(), "kernel") + " with the most GPU time" +
-              in_ranges + ": " + base::join(listed, ", "));
+    std::string in_ranges;
+    if (!run_.ranges.include.empty())
+      in_ranges = " in the ranges";
+    std::string note = "ncu: the " + base::counted(names.size(), "kernel");
+    note += " with the most GPU time" + in_ranges;
+    note += ": " + base::join(listed, ", ");
+    run_.note(note);
     if (kernel_groups_.size() > 1)
       base::warn("ncu: their names are too long for one command line; ncu runs " +
                  std::to_string(kernel_groups_.size()) + " times");
     return {};
+  }
+  void leave_out_unknown_metrics(const collect::Abilities& can, std::vector<std::string>& notes) {
+    const std::string unknown =
+        "' is unknown to ncu " + collect::to_string(can.version) + " on this GPU and left out";
+    std::erase_if(metrics_, [&](const std::string& metric) {
+      const bool is_regex = !collect::ncu::metric_regex(metric).empty();
+      if (is_regex || collect::ncu::knows_metric(can, metric))
+        return false;
+      notes.push_back("metric '" + metric + unknown);
+      return true;
+    });
   }
   [[nodiscard]] std::string tool() const { return "ncu " + collect::to_string(can_->version); }
 
@@ -425,9 +435,11 @@ class Ncu : public Stage {
                                const std::string& label,
                                const fs::path& base) {
     const bool is_only_stage = !run_.asked.native && !run_.asked.nsys;
-    if (is_only_stage && !run_.last)
-      if (auto written = run_.record->about_to_run(plan); !written)
+    if (is_only_stage && !run_.last) {
+      const auto written = run_.record->about_to_run(plan);
+      if (!written)
         base::warn(written.error().what);
+    }
     std::error_code ignored;
     for (const char* extension : {".ncu-rep", ".ncu-repz"})
       fs::remove(base.string() + extension, ignored);  // an old report proves nothing
@@ -435,9 +447,11 @@ class Ncu : public Stage {
     if (!ran)
       return ran;
     run_.last = ran->ended;
-    if (is_only_stage)
-      if (auto written = run_.record->ended(ran->ended); !written)
+    if (is_only_stage) {
+      const auto written = run_.record->ended(ran->ended);
+      if (!written)
         base::warn(written.error().what);
+    }
     return ran;
   }
   Outcome attempts(Step step,
@@ -496,7 +510,10 @@ class Ncu : public Stage {
       stage.why = "native.incomplete";
       stage.evidence = reason_of_missing_counters();
     }
-    run_.note("replay mode native: " + (missing.empty() ? reason : stage.message));
+    std::string note = stage.message;
+    if (missing.empty())
+      note = reason;
+    run_.note("replay mode native: " + note);
     if (some) {
       run_.captured.emplace_back("ncu");
       run_.ranges.include = missing;
@@ -546,8 +563,8 @@ class Ncu : public Stage {
   }
   base::Result<void> export_page(const fs::path& report, const collect::ncu::PageFile& page) {
     const fs::path file = collect::ncu::page_path(report, page);
-    const auto ran =
-        TRY(run_.runner->run(collect::ncu::page_plan(*can_, report, page), "pages", {}, true));
+    const auto plan = collect::ncu::page_plan(*can_, report, page);
+    const auto ran = TRY(run_.runner->run(plan, "pages", {}, true));
     std::error_code error;
     const auto bytes = fs::file_size(file, error);
     const bool printed = !error && bytes > 0;

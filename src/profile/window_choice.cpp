@@ -11,19 +11,27 @@ namespace rangescope::profile {
 
 base::Result<WindowChoice::Counted> parse_counted(const std::string& text) {
   const auto colon = text.rfind(':');
-  const std::string numbers = colon == std::string::npos ? "" : text.substr(colon + 1);
+  std::string numbers;
+  if (colon != std::string::npos)
+    numbers = text.substr(colon + 1);
   const auto dash = numbers.find('-');
   const auto first = base::to_uint(numbers.substr(0, dash));
-  const auto last = dash == std::string::npos ? first : base::to_uint(numbers.substr(dash + 1));
+  auto last = first;
+  if (dash != std::string::npos)
+    last = base::to_uint(numbers.substr(dash + 1));
   constexpr std::uint64_t kMost = 1u << 31;
-  if (!first || !last || *first == 0 || *last < *first || *last > kMost || colon == 0 ||
-      colon >= sizeof wire::control::Page::name)
+  const bool is_interval = first && last && *first >= 1 && *last >= *first && *last <= kMost;
+  const bool has_name = colon > 0 && colon < sizeof wire::control::Page::name;
+  if (!is_interval || !has_name)
     return base::fail(base::Code::kUsage,
                       "'" + base::printable(text) + "' does not name instances of a range",
                       "--window",
                       "Write a range, the first and the last one: --window step:100-110");
-  return WindowChoice::Counted{
-      text.substr(0, colon), static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(*last)};
+  WindowChoice::Counted counted;
+  counted.range = text.substr(0, colon);
+  counted.first = static_cast<std::uint32_t>(*first);
+  counted.last = static_cast<std::uint32_t>(*last);
+  return counted;
 }
 
 std::optional<double> limit_ns(const WindowChoice::When& when,
@@ -65,8 +73,10 @@ base::Result<WindowChoice::When> parse_when(const std::string& text) {
   }
   const bool is_factor = factor && std::isfinite(*factor) && *factor > 0;
   const bool is_quantile = when.quantile > 0 && when.quantile < 1;
-  if (when.range.empty() || words.size() > 2 || !is_factor ||
-      (when.limit_ns > 0 && words.size() == 2) || (when.limit_ns <= 0 && !is_quantile))
+  const bool is_time = when.limit_ns > 0;
+  const bool is_scaled_time = is_time && words.size() == 2;
+  const bool lacks_quantile = !is_time && !is_quantile;
+  if (when.range.empty() || words.size() > 2 || !is_factor || is_scaled_time || lacks_quantile)
     return wrong();
   when.factor = *factor;
   return when;

@@ -16,9 +16,8 @@ struct WindowChoice {
     std::string range;  ///< empty: from cudaProfilerStart() to cudaProfilerStop()
     std::uint32_t first = 0, last = 0;
   };
-  /// Freezes the last windows where one held an occurrence longer than `factor` times what the
-  /// range took before
-  /// (`quantile` of it), or than `limit_ns`.
+  /// Freezes the last windows once they hold an instance of the range longer than `limit_ns`, or,
+  /// where that is 0, longer than `factor` times the `quantile` of the instances before.
   struct When {
     std::string range;
     double quantile = 0, factor = 1, limit_ns = 0;
@@ -26,7 +25,7 @@ struct WindowChoice {
   std::optional<std::chrono::nanoseconds>
       keep_last;  ///< how much of the end is kept, in windows that follow each other
   std::optional<When> when;
-  std::optional<Counted> counted;                 ///< from occurrence `first` of a range to `last`
+  std::optional<Counted> counted;                 ///< from instance `first` of a range to `last`
   bool stopped = false;                           ///< begins dormant
   std::optional<std::chrono::nanoseconds> after;  ///< the first window begins
   std::optional<std::chrono::nanoseconds> length;
