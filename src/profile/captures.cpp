@@ -352,7 +352,8 @@ std::vector<model::Loss> missing_captures(const fs::path& run,
       return !below.empty() && *below.begin() != "..";
     });
   };
-  std::vector<std::string> gone, cut;
+  std::vector<std::string> gone;
+  std::vector<std::string> cut;
   std::uint64_t bytes = 0;
   for (const auto& [name, proof] : manifest->files) {
     const std::string extension = fs::path(name).extension().string();

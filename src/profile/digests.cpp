@@ -59,7 +59,8 @@ bool merge_share(std::span<const fs::path> runs,
   constexpr std::size_t kAtOnce = 8, kBytesAtOnce = 64 << 20;
   std::vector<analyze::tally::Reading> batch(kAtOnce);  // its memory is used again
   analyze::tally::Digest one;
-  std::size_t ready = 0, bytes = 0;
+  std::size_t ready = 0;  // of the batch
+  std::size_t bytes = 0;  // of those
   const auto merge = [&] {
     const std::size_t count = std::exchange(ready, 0);
     bytes = 0;

@@ -160,7 +160,8 @@ std::vector<const runs::job::Member*> members_of(const runs::job::Job& job,
 base::Result<Analyzed> analyze_job(const runs::job::Job& job,
                                    const analyze::Options& options,
                                    const read::Options& reading) {
-  std::vector<fs::path> inputs, ranks;
+  std::vector<fs::path> inputs;
+  std::vector<fs::path> ranks;
   std::vector<std::uint32_t> empty;
   fs::path first;
   for (const runs::job::Member* member : members_of(job, reading.ranks)) {

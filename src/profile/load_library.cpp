@@ -134,7 +134,10 @@ std::uint64_t restorer_of(const ImageWithCode& libc) {
 
 /// A system call that a thread waits in: /proc/N/task/N/syscall.
 struct Waiting {
-  std::uint64_t number = 0, arguments[6] = {}, stack = 0, at = 0;
+  std::uint64_t number = 0;
+  std::uint64_t arguments[6] = {};
+  std::uint64_t stack = 0;  ///< its pointer
+  std::uint64_t at = 0;     ///< the next instruction
 };
 std::optional<Waiting> waiting(std::uint32_t pid, std::uint32_t tid) {
   const auto text = base::read_file(proc(pid, "task/" + std::to_string(tid) + "/syscall"));

@@ -50,7 +50,8 @@ struct DetailsTable {
 
 DetailsTable details_by_result(std::string_view csv) {
   DetailsTable table;
-  std::size_t id_column = 0, offset = 0;
+  std::size_t id_column = 0;
+  std::size_t offset = 0;
   std::uint64_t line = 1;
   for (read::Row row; read::next_row(csv, offset, line, row);) {
     if (table.header.empty()) {

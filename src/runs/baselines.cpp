@@ -16,7 +16,6 @@ namespace rangescope::runs {
 namespace {
 
 namespace fs = std::filesystem;
-
 using Json = nlohmann::json;
 using model::Digest;
 using model::DigestRegion;

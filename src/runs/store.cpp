@@ -293,7 +293,8 @@ tl::unexpected<base::Error> Store::no_push(const std::string& push) const {
 base::Result<model::Side> Store::load(const std::string& push,
                                       const std::vector<model::Digest>* like) const {
   return read<model::Side>([&]() -> base::Result<model::Side> {
-    Value machine, key;
+    Value machine;
+    Value key;
     if (like != nullptr) {
       machine = machine_kind(like->front());
       key = key_of(*like);
