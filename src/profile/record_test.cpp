@@ -199,8 +199,8 @@ TEST_F(Tools, AStageWithResultsNamesNoCause) {
   const collect::Outcome fine{.result = collect::Result::kOk,
                               .complaints = {{"ncu.note", "a line", "", "Do this"}},
                               .message = "ncu: 3 results"};
-  const runs::Stage stage =
-      StageRunner::stage_of("ncu", "ncu 2025.3", "range", fine, {{.exit_code = 0, .wall_ns = 9}});
+  const runs::Stage stage = StageRunner::stage_of(
+      "ncu", "ncu 2025.3", "range", fine, {{.exit_code = 0, .wall_ns = 9}, ""});
   EXPECT_EQ(stage.outcome, "ok");
   EXPECT_EQ(stage.message, "ncu: 3 results");
   EXPECT_EQ(stage.wall_ns, 9);

@@ -77,14 +77,14 @@ TEST(Sampling, ACounterOfTheCpuThatIsNoneBeginsNothing) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
-TEST(Regions, AreLinesOfTheSettingsByKind) {
+TEST(SampledRegions, AreLinesOfTheSettingsByKind) {
   EXPECT_EQ(regions_of({{wire::kModules, "2"},
                         {wire::kFunctions, "train.*\nstep=train.step\n"},
                         {wire::kPhases, "off"}}),
             "modules 2\nfunctions train.*\nfunctions step=train.step\nphases off\n");
 }
 
-TEST(Regions, ModulesAreFoundWhereNobodySaidAnything) {
+TEST(SampledRegions, ModulesAreFoundWhereNobodySaidAnything) {
   EXPECT_EQ(regions_of({}), "modules auto\n");
   EXPECT_EQ(regions_of({{wire::kModules, ""}}), "");
 }
