@@ -355,23 +355,19 @@ class Doctor final : public Subcommand {
                         "a log and '" + base::printable(next_word) + "'",
                         {},
                         "Give the log alone, or the command line after --explain");
-    if (has_line)
-      words.erase(words.begin());
-    auto text = TRY(base::read_file(file == "-" ? "/dev/stdin" : file));
     std::string command;
-    if (words.size() == 1)
-      command = words.front();  // a whole line
-    else if (!words.empty())
-      command = base::shell_quote(words);
+    if (has_line) {
+      words.erase(words.begin());
+      command = TRY(line_to_explain(std::move(words)));
+    }
+    auto text = TRY(base::read_file(file == "-" ? "/dev/stdin" : file));
     const auto answer = TRY(log_answer(text, command));
     return print_answer(answer, json_);
   }
 
-  // One argument with a whole line in it, or the words of one; `--` may stand before them or
-  // within.
-  [[nodiscard]] base::Result<int> explain(std::vector<std::string> words) {
-    if (!words.empty() && words.front().starts_with("-"))
-      return tl::make_unexpected(unknown_argument(app_.app(), name()));
+  /// What stands behind --explain: one argument with a whole line in it, or the words of one; `--`
+  /// may stand before them or within.
+  [[nodiscard]] base::Result<std::string> line_to_explain(std::vector<std::string> words) const {
     if (!words.empty() && !program_.empty())
       words.emplace_back("--");
     words.insert(words.end(), program_.begin(), program_.end());
@@ -382,14 +378,20 @@ class Doctor final : public Subcommand {
                         "Write it after --explain, in quotes: rangescope doctor --explain 'ncu "
                         "--set full ./app'");
     const bool is_whole_line = words.front().find_first_of(" \t\n") != std::string::npos;
-    if (is_whole_line && words.size() > 1)
+    if (!is_whole_line)
+      return base::shell_quote(words);
+    if (words.size() > 1)
       return base::fail(base::Code::kUsage,
                         "unexpected argument '" + base::printable(words[1]) + "'",
                         "--explain",
                         "Put options of the doctor before --explain");
-    std::string line = words.front();
-    if (!is_whole_line)
-      line = base::shell_quote(words);
+    return words.front();
+  }
+
+  [[nodiscard]] base::Result<int> explain(std::vector<std::string> words) {
+    if (!words.empty() && words.front().starts_with("-"))
+      return tl::make_unexpected(unknown_argument(app_.app(), name()));
+    const std::string line = TRY(line_to_explain(std::move(words)));
     const auto answer = TRY(command_answer(line));
     return print_answer(answer, json_);
   }

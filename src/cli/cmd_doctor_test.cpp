@@ -86,10 +86,20 @@ TEST_F(Doctor, ALineOfTheUserGoesBeforeThatOfTheLog) {
   EXPECT_EQ(answer.at("findings").at(1).at("id"), "command.version");
 }
 
+TEST_F(Doctor, TheLineBesidesALogMayHaveItsProgramBehindDashes) {
+  for (const Words& line : {Words{"--explain", "ncu --set full -- ./app 7"},
+                            Words{"--explain", "ncu", "--set", "full", "--", "./app", "7"},
+                            Words{"--explain", "--", "ncu", "--set", "full", "--", "./app", "7"}}) {
+    EXPECT_EQ(about_log(kNotPermitted, line).at("command"), "ncu --set full -- ./app 7")
+        << testing::PrintToString(line);
+  }
+}
+
 TEST_F(Doctor, ALogIsAloneOrHasACommandLine) {
   write("run.log", kNotPermitted);
   EXPECT_TRUE(has(refusal_of({"run.log", "other.log"}), "a log and 'other.log'"));
   EXPECT_TRUE(has(refusal_of({"run.log", "--", "./app"}), "a log and '--'"));
+  EXPECT_TRUE(has(refusal_of({"run.log", "--explain"}), "there is no command line to explain"));
 }
 
 TEST_F(Doctor, AWordThatIsNoFileIsUnexpected) {
