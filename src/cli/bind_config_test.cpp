@@ -133,8 +133,17 @@ TEST_F(BindConfig, TheProjectsFileCountsUnlessItIsLeftOut) {
 
 TEST_F(BindConfig, AnUntrustedProjectSaysNotWhatIsRun) {
   write("rangescope.yaml", "workload:\n  command: [rm, -rf, x]\n");
-  EXPECT_NE(refusal_of({}).code, 0);
+  EXPECT_EQ(refusal_of({}).code, 77);
   EXPECT_EQ(refusal_of({"--no-project"}).code, 0);
+}
+
+TEST_F(BindConfig, ATrustedProjectSaysWhatIsRunUntilItIsChanged) {
+  write("rangescope.yaml", "workload:\n  command: [./app]\n");
+  EXPECT_EQ(answer_of(make_config, {"trust", "rangescope.yaml"}).code, 0);
+  EXPECT_EQ(config_of({}).list("workload.command"), (Words{"./app"}));
+  EXPECT_EQ(config_of({"--", "./other"}).list("workload.command"), (Words{"./other"}));
+  write("rangescope.yaml", "workload:\n  command: [rm, -rf, x]\n");
+  EXPECT_EQ(refusal_of({}).code, 77);
 }
 
 TEST_F(BindConfig, AGatedRecordingSwitchesNsysOn) {

@@ -1,5 +1,6 @@
 // `profile` and `attach`: what they refuse before anything runs.
 #include "cli/command_line_test.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::cli {
 namespace cmd_profile_test {
@@ -90,6 +91,54 @@ TEST_F(Profile, OfAnotherToolsWordsGetsOurs) {
   EXPECT_TRUE(has(refusal_of({"--overhead"}), "--after 30s --for 10s")) << "an earlier version";
 }
 
+/// The plan that `profile --dry-run WORDS` prints, with a library that is not loaded.
+class DryRun : public InAFolder {
+ protected:
+  DryRun() {
+    ::setenv("RANGESCOPE_INJECT", write("inject.so", "never loaded").c_str(), 1);
+    write_program("python3");
+    write_program("app");
+  }
+  static std::string plan_of(Words words) {
+    words.insert(words.begin(), "--dry-run");
+    const Answer answer = answer_of(make_profile, words);
+    EXPECT_EQ(answer.code, 0) << answer.err;
+    return answer.out + answer.err;
+  }
+};
+
+TEST_F(DryRun, MakesNoRun) {
+  EXPECT_TRUE(has(plan_of({"./app", "7"}), " ./app 7\n"));
+  EXPECT_FALSE(std::filesystem::exists("rangescope-runs"));
+}
+
+TEST_F(DryRun, AScriptOfPythonIsRunByPython) {
+  write("train.py", "print(1)\n");
+  EXPECT_TRUE(has(plan_of({"train.py", "7"}), " python3 train.py 7\n"));
+  ::setenv("RANGESCOPE_PYTHON", "./app", 1);
+  EXPECT_TRUE(has(plan_of({"train.py", "7"}), " ./app train.py 7\n"));
+}
+
+TEST_F(DryRun, AScriptThatIsAProgramIsRunAsItIs) {
+  write_program("train.py");
+  EXPECT_TRUE(has(plan_of({"./train.py", "7"}), " ./train.py 7\n"));
+  EXPECT_FALSE(has(plan_of({"./train.py", "7"}), "python3"));
+}
+
+TEST_F(DryRun, AProgramThatIsNotOnPathIs66) {
+  const Answer answer = answer_of(make_profile, {"--dry-run", "missing"});
+  EXPECT_EQ(answer.code, 66);
+  EXPECT_TRUE(has(answer.err, "there is no program 'missing' on PATH")) << answer.err;
+}
+
+TEST_F(DryRun, OptionsAndKeysReachTheProgramsEnvironment) {
+  const std::string modules = std::string(wire::kModules) + "=3 ";
+  EXPECT_TRUE(has(plan_of({"--modules", "3", "./app"}), modules));
+  EXPECT_TRUE(has(plan_of({"pipeline.native.modules=3", "./app"}), modules));
+  EXPECT_TRUE(has(plan_of({"workload.env.STEPS=9", "./app"}), "STEPS=9 "));
+  EXPECT_TRUE(has(plan_of({"--run-dir", "here", "./app"}), (folder() / "here").string()));
+}
+
 class Attach : public InAFolder {};
 
 std::string refusal_to_attach(const Words& words) {
@@ -113,7 +162,7 @@ TEST_F(Attach, WithoutTheCpuThereMustBeTheGpu) {
 }
 
 TEST_F(Attach, DoesNotWatchItself) {
-  EXPECT_NE(answer_of(make_attach, {std::to_string(::getpid())}).code, 0);
+  EXPECT_TRUE(has(refusal_to_attach({std::to_string(::getpid())}), "is rangescope itself"));
 }
 
 TEST_F(Attach, HasOnlyKeysThatFitARunningProcess) {
