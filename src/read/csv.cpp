@@ -20,14 +20,15 @@ bool quoted_cell(std::string_view text, std::size_t& offset, Row& row) {
     const bool doubled = quote + 1 < text.size() && text[quote + 1] == '"';
     if (doubled && joined == nullptr)
       joined = &row.unescaped.emplace_back();
-    if (joined != nullptr)
-      joined->append(text.substr(begin, quote + (doubled ? 1 : 0) - begin));
     if (doubled) {
+      joined->append(text.substr(begin, quote + 1 - begin));
       begin = quote + 2;
       continue;
     }
-    row.cells.push_back(joined != nullptr ? std::string_view(*joined)
-                                          : text.substr(begin, quote - begin));
+    std::string_view cell = text.substr(begin, quote - begin);
+    if (joined != nullptr)
+      cell = joined->append(cell);
+    row.cells.push_back(cell);
     offset = quote + 1;
     return true;
   }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/find.hpp"
 #include "read/open_ranges.hpp"
 
 namespace rangescope::read {
@@ -78,9 +80,8 @@ void GraphNodes::place(model::Session& session) const {
     const NodeMade* made = origin(node);
     if (made == nullptr || made->thread == model::kNone)
       continue;
-    const auto graph = graphs_.find(graph_of(made->node));
     const std::int64_t since =
-        graph != graphs_.end() ? graph->second : std::numeric_limits<std::int64_t>::min();
+        base::find_or(graphs_, graph_of(made->node), std::numeric_limits<std::int64_t>::min());
     by_thread[made->thread].push_back({made->at_ns, since, index});
   }
   if (by_thread.empty())
@@ -91,7 +92,7 @@ void GraphNodes::place(model::Session& session) const {
   for (auto& [thread, ranges] : OpenRanges::of(session, by_thread)) {
     std::vector<Question>& questions = by_thread[thread];
     std::ranges::sort(questions, [](const Question& a, const Question& b) {
-      return a.at_ns != b.at_ns ? a.at_ns < b.at_ns : a.graph_node < b.graph_node;
+      return std::tie(a.at_ns, a.graph_node) < std::tie(b.at_ns, b.graph_node);
     });
     for (const Question& question : questions) {
       ranges.move_to(question.at_ns, question.at_ns);

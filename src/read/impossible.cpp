@@ -56,7 +56,9 @@ class Impossible {
     if (work.launch == model::kNone || clock_is_off_)
       return kPossible;
     const std::int64_t call_ns = session_.launches[work.launch].start_ns;
-    return work.start_ns < call_ns - kClockError_ns ? kBeforeCall : kPossible;
+    if (work.start_ns < call_ns - kClockError_ns)
+      return kBeforeCall;
+    return kPossible;
   }
 
   template <class Work>

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/find.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "read/append_allocators.hpp"
@@ -77,7 +78,7 @@ class Appender {
   }
 
   static std::uint32_t at(const std::vector<std::uint32_t>& places, std::uint32_t index) {
-    return index < places.size() ? places[index] : kNone;
+    return base::element_or(places, index, kNone);
   }
   void add_thread(std::uint32_t& thread) const { thread = at(threads_, thread); }
 
@@ -173,7 +174,9 @@ class Appender {
       if (alike && (results_ || (apart && aligned_ && process.pid != 0)))
         return i;
     }
-    return results_ ? 0 : count(to_.processes);
+    if (results_)
+      return 0;
+    return count(to_.processes);
   }
 
   /// The time between recordings of different runs: far apart for how long they are, without a
@@ -184,7 +187,9 @@ class Appender {
     const std::int64_t gap = std::max(begin - to_.end_ns, to_.begin_ns - end);
     if (gap < kLeast_ns || gap / kLengths < to_.end_ns - to_.begin_ns + end - begin)
       return 0;
-    return has_common_process() ? 0 : gap;
+    if (has_common_process())
+      return 0;
+    return gap;
   }
 
   [[nodiscard]] bool has_common_process() const {
@@ -262,11 +267,13 @@ class Appender {
       return;
     }
     const auto not_aligned = [this](const std::string& why) {
+      std::string input = "an input";
+      if (!from_.sources.empty())
+        input = from_.sources[0].path;
       to_.losses.push_back(
           {"clocks_not_aligned",
            0,
-           (from_.sources.empty() ? std::string("an input") : from_.sources[0].path) + ": " + why +
-               ": durations can be compared between inputs, timestamps cannot"});
+           input + ": " + why + ": durations can be compared between inputs, timestamps cannot"});
     };
     if (aligned_) {
       shift_ = (from_.clock.anchor_unix_ns - from_.clock.anchor_ns) -
@@ -559,8 +566,10 @@ class Matcher {
       if (found == places.end()) {
         ++missed;
         const std::string name(s_.strings.view(s_.kernel_names[result.kernel_name].short_name));
-        const std::string text =
-            base::printable(name) + " in " + (key.empty() ? "no range" : base::printable(key));
+        std::string ranges = "no range";
+        if (!key.empty())
+          ranges = base::printable(key);
+        const std::string text = base::printable(name) + " in " + ranges;
         if (unmet.size() < 5 && std::ranges::find(unmet, text) == unmet.end())
           unmet.push_back(text);
         continue;
@@ -574,10 +583,11 @@ class Matcher {
       result.kernel_name = kernel.name;
     }
     if (missed > 0) {
-      s_.losses.push_back({"unjoined_results",
-                           missed,
-                           "results of ncu for kernels that the timeline lacks: " +
-                               base::join(unmet, ", ") + (missed > unmet.size() ? " ..." : "")});
+      std::string detail =
+          "results of ncu for kernels that the timeline lacks: " + base::join(unmet, ", ");
+      if (missed > unmet.size())
+        detail += " ...";
+      s_.losses.push_back({"unjoined_results", missed, std::move(detail)});
     }
   }
 
@@ -590,12 +600,14 @@ class Matcher {
       if (range.kind != model::RangeKind::kPushPop)
         continue;
       std::string& stack = stacks[s_.strings.view(s_.domains[range.domain].name)];
-      stack += stack.empty() ? "" : " > ";
+      if (!stack.empty())
+        stack += " > ";
       stack += s_.strings.view(range.name);
     }
     std::string key;
     for (const auto& [domain, stack] : stacks) {
-      key += key.empty() ? "" : "; ";
+      if (!key.empty())
+        key += "; ";
       if (!domain.empty())
         key.append(domain).append("@");
       key += stack;
@@ -640,8 +652,7 @@ class Matcher {
           std::vector<model::OpenRange> path;
           for (const std::uint32_t i : ranges.open())
             path.push_back({s_.ranges[i].domain, s_.ranges[i].name, s_.ranges[i].kind});
-          const auto found = wanted_.find(key_of(path));
-          places = found == wanted_.end() ? nullptr : &found->second;
+          places = base::find_value(wanted_, key_of(path));
         }
         std::uint32_t& ordinal =
             ordinals[ranges.open().empty() ? s_.ranges.size() + thread : ranges.open().back()];
@@ -667,8 +678,9 @@ void bring_home(Session& s, std::size_t first) {
   }
   for (std::size_t i = first; i < s.measurements.size(); ++i) {
     model::Measurement& result = s.measurements[i];
-    const auto found = result.ranges.empty() ? home.end() : home.find(result.ranges.back().name);
-    result.process = found == home.end() ? 0 : found->second;
+    result.process = 0;
+    if (!result.ranges.empty())
+      result.process = base::find_or(home, result.ranges.back().name, 0);
   }
 }
 

@@ -39,7 +39,8 @@ void note_missing_work(model::Session& session) {
     return;
   std::uint64_t launches = 0;
   for (const model::Launch& launch : session.launches)
-    launches += starts_kernels(session, launch) ? 1 : 0;
+    if (starts_kernels(session, launch))
+      ++launches;
   if (launches == 0)
     return;
   session.unrecorded.kernels = session.unrecorded.copies = true;

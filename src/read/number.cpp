@@ -21,10 +21,10 @@ std::size_t blank_at(std::string_view text) {
     if (text.starts_with(blank))
       return blank.size();
   }
-  return (static_cast<unsigned char>(text.front()) == 0xe2 ||
-          static_cast<unsigned char>(text.front()) == 0xa0)
-             ? 1
-             : 0;
+  const auto byte = static_cast<unsigned char>(text.front());
+  if (byte == 0xe2 || byte == 0xa0)
+    return 1;
+  return 0;
 }
 
 /// Digits, points and commas only (blanks taken out), or nothing when the cell is no number.
@@ -93,11 +93,15 @@ void PointGuess::see(std::string_view cell, std::uint64_t line) {
 }
 
 Point PointGuess::point() const {
+  if (dot_line_ != 0 && groups_line_ != 0)
+    return Point::kMixed;
   if (dot_line_ != 0)
-    return groups_line_ != 0 ? Point::kMixed : Point::kDot;
+    return Point::kDot;
   if (comma_line_ != 0 || groups_line_ != 0)
     return Point::kComma;
-  return open_line_ == 0 ? Point::kDot : Point::kUnknown;
+  if (open_line_ != 0)
+    return Point::kUnknown;
+  return Point::kDot;
 }
 
 std::optional<double> parse_number(std::string_view cell, Point point) {
@@ -108,13 +112,19 @@ std::optional<double> parse_number(std::string_view cell, Point point) {
     const auto dots = std::ranges::count(*number, '.'), commas = std::ranges::count(*number, ',');
     const std::size_t last = number->find_last_of(".,");
     const bool three = last != std::string::npos && number->size() - last == 4;
-    if (commas > 0)
-      return commas == 1 && !three ? parse_number(cell, Point::kComma) : std::nullopt;
+    if (commas > 1 || (commas == 1 && three))
+      return std::nullopt;
+    if (commas == 1)
+      return parse_number(cell, Point::kComma);
     const bool group = dots == 1 && three && last > 0 && last <= 4 && number->front() != '0';
-    return parse_number(cell, dots > 1 || group ? Point::kComma : Point::kDot);
+    if (dots > 1 || group)
+      return parse_number(cell, Point::kComma);
+    return parse_number(cell, Point::kDot);
   }
   const auto plain = plain_number(cell, point);
-  return plain ? base::to_double(*plain) : std::nullopt;
+  if (!plain)
+    return std::nullopt;
+  return base::to_double(*plain);
 }
 
 std::optional<std::string> plain_number(std::string_view cell, Point point) {
@@ -138,7 +148,8 @@ std::optional<std::string> plain_number(std::string_view cell, Point point) {
     } else {
       if (i == whole_end && grouped && group != 3)
         return std::nullopt;
-      group += i < whole_end && base::is_digit(c) ? 1 : 0;
+      if (i < whole_end && base::is_digit(c))
+        ++group;
       plain += c == decimal ? '.' : c;
     }
   }

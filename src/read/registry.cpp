@@ -92,7 +92,7 @@ const Lookalike* lookalike_of(std::string_view head, std::string_view text, cons
   if (const Lookalike* row = first_row("match", matches))
     return row;
   const std::string unpacked = kineto::unpacked_head(head);
-  const std::string_view json = base::trim(unpacked.empty() ? head : unpacked);
+  const std::string_view json = base::trim(base::non_empty_or(unpacked, head));
   if (json.starts_with('{') || json.starts_with('['))
     return first_row("json", Holds{json});
   if (base::is_sqlite(head))
@@ -230,7 +230,9 @@ const std::filesystem::path* whole_of(std::span<const std::filesystem::path> par
     return std::ranges::all_of(parts,
                                [&](const auto& part) { return nsys_csv::table_of(part, path); });
   });
-  return source == paths.end() ? nullptr : &*source;
+  if (source == paths.end())
+    return nullptr;
+  return &*source;
 }
 
 base::Result<model::Session> read_recording(std::span<const std::filesystem::path> parts,

@@ -99,9 +99,9 @@ class Replay {
     if (segment == segments_.begin())
       return segments_.end();
     --segment;
-    return address - segment->first < std::max<std::uint64_t>(segment->second.bytes, 1)
-               ? segment
-               : segments_.end();
+    if (address - segment->first >= std::max<std::uint64_t>(segment->second.bytes, 1))
+      return segments_.end();
+    return segment;
   }
 
   void add_older() {

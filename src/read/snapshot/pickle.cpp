@@ -441,7 +441,10 @@ PickleMachine::Step PickleMachine::stack_opcode(unsigned char opcode) {
       if (ignored > kNewestProtocol)
         return fail(fmt::format("a pickle of protocol {}, which is newer than 5", ignored));
       return Step::kGoOn;
-    case kFrame: return take_unsigned(8, ignored) ? Step::kGoOn : Step::kFailed;
+    case kFrame:
+      if (!take_unsigned(8, ignored))
+        return Step::kFailed;
+      return Step::kGoOn;
     case kMarkOpcode: marks_.push_back(stack_.size()); return push(numbered(PickleKind::kMark, 0));
     case kPopMark:
       if (!pop_mark(mark))
@@ -452,8 +455,10 @@ PickleMachine::Step PickleMachine::stack_opcode(unsigned char opcode) {
   }
   if (stack_.size() <= floor())
     return fail("this pickle uses up its stack");
+  if (opcode == kStopOpcode && !marks_.empty())
+    return fail("this pickle stops within a list");
   if (opcode == kStopOpcode)
-    return marks_.empty() ? Step::kStop : fail("this pickle stops within a list");
+    return Step::kStop;
   if (opcode == kDup)
     return push(stack_.back());
   stack_.pop_back();
@@ -461,14 +466,17 @@ PickleMachine::Step PickleMachine::stack_opcode(unsigned char opcode) {
 }
 
 PickleMachine::Step PickleMachine::memo_opcode(unsigned char opcode) {
-  std::uint64_t place = memo_.size();
-  switch (opcode) {
-    case kBinGet: return take_unsigned(1, place) ? recall(place) : Step::kFailed;
-    case kLongBinGet: return take_unsigned(4, place) ? recall(place) : Step::kFailed;
-    case kBinPut: return take_unsigned(1, place) ? memoize(place) : Step::kFailed;
-    case kLongBinPut: return take_unsigned(4, place) ? memoize(place) : Step::kFailed;
-    default: return memoize(place);
-  }
+  const bool is_get = opcode == kBinGet || opcode == kLongBinGet;
+  const bool is_put = opcode == kBinPut || opcode == kLongBinPut;
+  if (!is_get && !is_put)
+    return memoize(memo_.size());
+  const bool is_long = opcode == kLongBinGet || opcode == kLongBinPut;
+  std::uint64_t place = 0;
+  if (!take_unsigned(is_long ? 4 : 1, place))
+    return Step::kFailed;
+  if (is_get)
+    return recall(place);
+  return memoize(place);
 }
 
 PickleMachine::Step PickleMachine::memoize(std::uint64_t place) {
@@ -557,7 +565,9 @@ std::optional<std::uint32_t> PickleMachine::tag(PickleValue list) const {
   if (list.kind != PickleKind::kList || !is_current(list))
     return std::nullopt;
   const std::uint32_t tag = lists_.all[list.number].tag;
-  return tag == kNoNumber ? std::nullopt : std::optional(tag);
+  if (tag == kNoNumber)
+    return std::nullopt;
+  return tag;
 }
 
 void PickleMachine::set_tag(PickleValue list, std::uint32_t tag) {

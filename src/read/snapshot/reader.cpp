@@ -132,14 +132,18 @@ class SnapshotReader {
  private:
   [[nodiscard]] std::int64_t integer(PickleValue dict, Key key, std::int64_t otherwise = 0) const {
     const PickleValue* value = machine_.find(dict, key);
-    return value != nullptr && value->kind == PickleKind::kInt ? value->integer : otherwise;
+    if (value == nullptr || value->kind != PickleKind::kInt)
+      return otherwise;
+    return value->integer;
   }
   [[nodiscard]] std::uint64_t size(PickleValue dict, Key key) const {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, integer(dict, key)));
   }
   [[nodiscard]] std::string_view text(PickleValue dict, Key key) const {
     const PickleValue* value = machine_.find(dict, key);
-    return value == nullptr ? std::string_view{} : machine_.text(*value);
+    if (value == nullptr)
+      return {};
+    return machine_.text(*value);
   }
   [[nodiscard]] bool is_word(PickleValue dict, Key key, Key word) const {
     const PickleValue* value = machine_.find(dict, key);
@@ -336,7 +340,9 @@ class SnapshotReader {
       const auto place = machine_.elements(tensor);
       const bool is_place = place.size() == 2 && place[0].kind == PickleKind::kInt &&
                             place[1].kind == PickleKind::kInt;
-      DeviceTrace* trace = is_place ? trace_of(place[0].integer) : nullptr;
+      if (!is_place)
+        continue;
+      DeviceTrace* trace = trace_of(place[0].integer);
       if (trace == nullptr)
         continue;
       trace->owners[static_cast<std::uint64_t>(place[1].integer)] = owner;
@@ -365,8 +371,9 @@ class SnapshotReader {
     session_.threads.emplace_back();
     std::vector<std::uint32_t> open;
     const PickleValue* annotations = machine_.find(root_, kAnnotations);
-    const auto elements =
-        annotations == nullptr ? std::span<const PickleValue>{} : machine_.elements(*annotations);
+    std::span<const PickleValue> elements;
+    if (annotations != nullptr)
+      elements = machine_.elements(*annotations);
     for (const PickleValue annotation : elements) {
       const std::int64_t time_us = integer(annotation, kTimeUs, -1);
       if (time_us < 0 || time_us >= kLatest_us)

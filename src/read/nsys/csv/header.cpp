@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "base/find.hpp"
 #include "base/text.hpp"
 #include "read/number.hpp"
 
@@ -137,8 +138,9 @@ Table table_by(Header& header) {
         continue;
       if (aliases)
         add_columns_by_alias(header);
-      const bool has_style = shape.table == Table::kRanges && header.columns.contains("style");
-      return has_style ? Table::kRangesByStyle : shape.table;
+      if (shape.table == Table::kRanges && header.columns.contains("style"))
+        return Table::kRangesByStyle;
+      return shape.table;
     }
   }
   return Table::kNone;
@@ -215,29 +217,35 @@ std::string missing_column(const Fields& fields) {
 }
 
 const Column* Row::find(std::string_view column) const {
-  const auto found = header_.columns.find(column);
-  return found == header_.columns.end() ? nullptr : &found->second;
+  return base::find_value(header_.columns, column);
 }
 
 std::string_view Row::text(std::string_view column) const {
   const Column* found = find(column);
-  return found == nullptr ? std::string_view{} : fields_[found->index];
+  if (found == nullptr)
+    return {};
+  return fields_[found->index];
 }
 
 std::optional<double> Row::number(std::string_view column) const {
   const Column* found = find(column);
-  const auto value = found == nullptr
-                         ? std::nullopt
-                         : parse_number(base::trim(fields_[found->index]), Point::kDot);
+  if (found == nullptr)
+    return std::nullopt;
+  const auto value = parse_number(base::trim(fields_[found->index]), Point::kDot);
   if (!value || !std::isfinite(*value))
     return std::nullopt;
   const double scaled = *value * found->scale;
-  return std::isfinite(scaled) ? std::optional(scaled) : std::nullopt;
+  if (!std::isfinite(scaled))
+    return std::nullopt;
+  return scaled;
 }
 
 std::int64_t Row::count(std::string_view column) const {
   const double value = number(column).value_or(0);
-  return std::abs(value) < 9e18 ? static_cast<std::int64_t>(value) : 0;
+  const bool fits = std::abs(value) < 9e18;
+  if (!fits)
+    return 0;
+  return static_cast<std::int64_t>(value);
 }
 
 std::optional<std::uint32_t> Row::id(std::string_view column) const {

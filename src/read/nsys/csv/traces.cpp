@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "base/text.hpp"
 #include "read/impossible.hpp"
@@ -38,9 +39,9 @@ std::pair<std::string_view, std::uint32_t> device_of(std::string_view text) {
   if (open == std::string_view::npos || !text.ends_with(')'))
     return {text, 0};
   const auto ordinal = base::to_uint(text.substr(open + 2, text.size() - open - 3));
-  return ordinal && *ordinal < kNone
-             ? std::pair(text.substr(0, open), static_cast<std::uint32_t>(*ordinal))
-             : std::pair(text, 0u);
+  if (!ordinal || *ordinal >= kNone)
+    return {text, 0};
+  return {text.substr(0, open), static_cast<std::uint32_t>(*ordinal)};
 }
 
 model::KernelShape shape_of(const Row& row) {

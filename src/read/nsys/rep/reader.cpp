@@ -33,7 +33,9 @@ struct Nsys {
 
 std::optional<Version> version_in(std::string_view text) {
   const Version version = base::parse_version(text);
-  return version.year > 0 ? std::optional(version) : std::nullopt;
+  if (version.year <= 0)
+    return std::nullopt;
+  return version;
 }
 
 bool is_stream(std::string_view head) {
@@ -44,7 +46,9 @@ bool is_stream(std::string_view head) {
 std::optional<Version> written_by(std::string_view head) {
   head = head.substr(0, 160);
   const auto begin = head.find(is_stream(head) ? kStream : kReport);
-  return begin == std::string_view::npos ? std::nullopt : version_in(head.substr(begin));
+  if (begin == std::string_view::npos)
+    return std::nullopt;
+  return version_in(head.substr(begin));
 }
 
 /// "2023.3.1.92" where that starts at `begin` and "-" follows; else "".
@@ -66,7 +70,9 @@ std::string_view version_text(std::string_view text, std::size_t begin) {
     ++end;
   }
   const bool is_version = points == 3 && end < text.size() && text[end] == '-';
-  return is_version ? text.substr(begin, end - begin) : std::string_view();
+  if (!is_version)
+    return {};
+  return text.substr(begin, end - begin);
 }
 
 /// The version that a report without one in its first bytes names further on
@@ -151,7 +157,9 @@ base::Result<base::Ended> run_tool(std::vector<std::string> argv,
 /// Nothing when the program does not answer as nsys does.
 std::optional<Version> version_of(const fs::path& nsys) {
   const auto ended = run_tool({nsys.string(), "--version"}, std::chrono::seconds(60));
-  return ended ? version_in(ended->out + ended->err) : std::nullopt;
+  if (!ended)
+    return std::nullopt;
+  return version_in(ended->out + ended->err);
 }
 
 /// The nsys that the user named; `hint` is what to do when it does not run.
@@ -441,7 +449,9 @@ namespace {
 std::optional<fs::path> export_beside(const fs::path& path) {
   const fs::path beside = fs::path(path).replace_extension(".sqlite");
   const auto head = base::read_head(beside, base::kSqliteMagic.size());
-  return head && base::is_sqlite(*head) ? std::optional(beside) : std::nullopt;
+  if (!head || !base::is_sqlite(*head))
+    return std::nullopt;
+  return beside;
 }
 
 base::Result<fs::path> export_of(const fs::path& path, const Options& options) {
