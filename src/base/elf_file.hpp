@@ -1,6 +1,6 @@
-// A 64-bit ELF file that somebody else made: another process's executable or library, which may
-// hold anything and change meanwhile. It is opened without waiting, never mapped, and no more of it
-// is read than is asked for.
+// A 64-bit ELF file from elsewhere: another process's executable or library, which may contain
+// anything and change while it is read. It is opened without waiting and never mapped, and only
+// what is asked for is read.
 #pragma once
 
 #include <elf.h>
@@ -19,7 +19,7 @@ namespace rangescope::base {
 
 class ElfFile {
  public:
-  /// Of tables and names; what is larger reads as empty.
+  /// Of tables and names; anything larger reads as empty.
   static constexpr std::size_t kMostTable = 64u << 20;
 
   explicit ElfFile(const std::string& path) : ElfFile(open_regular_file(path)) {}
@@ -43,7 +43,7 @@ class ElfFile {
   /// The value of such a symbol: its address before the file is moved to where it is mapped.
   [[nodiscard]] std::optional<std::uint64_t> symbol_value(std::string_view name) const;
 
-  /// "" where it is larger than `limit`, or not all there.
+  /// "" if it is larger than `limit` or the file ends before it.
   [[nodiscard]] std::string read(std::uint64_t offset,
                                  std::uint64_t bytes,
                                  std::uint64_t limit = kMostTable) const;

@@ -1,7 +1,6 @@
-// The whole of what run() started, once it has been asked to end. Tools double-fork their helpers
-// and put them into other sessions; so that none is lost, they are found by a mark in their
-// environment, or orphans of the child's tree become ours while it runs (Linux's "child
-// subreaper").
+// Ends every process that run() started. Tools double-fork their helpers and put them into other
+// sessions. To find them all, they carry a mark in their environment, or this process adopts the
+// orphans of the child's tree while it runs (Linux's "child subreaper").
 #pragma once
 
 #include <sys/types.h>
@@ -17,27 +16,27 @@ namespace rangescope::base {
 
 class Ending {
  public:
-  /// Orphans are adopted by one run at a time: an orphan does not show which run it belongs to.
+  /// Only one run at a time adopts orphans: an orphan does not show which run it belongs to.
   explicit Ending(const Command& command);
   Ending(const Ending&) = delete;
   Ending& operator=(const Ending&) = delete;
   ~Ending();
   void of(pid_t child) { child_ = child; }
 
-  /// `signal` to the child, or to its group. `had_it`: the terminal sent it to our group, and so to
-  /// a child that shares it.
+  /// Sends `signal` to the child, or to its group. `had_it`: the child already got it, because the
+  /// terminal sent it to the group that it shares with us.
   void send(int signal, bool had_it) const;
-  /// Whether a process of the program sent it, which is in our group: to the group, that is, and so
-  /// to the program too. A signal that it sends to us alone looks the same, and was not for the
+  /// Is the sender a process of the program in our group? Then it signalled the whole group, so the
+  /// program got the signal too. A signal to us alone looks the same; it was not meant for the
   /// program either.
   [[nodiscard]] bool sent_it(pid_t sender) const;
-  /// To everybody: its time is up.
+  /// Sends `signal` to all processes, because their time is up.
   void send_all(int signal) const;
-  /// Orphans that ended are ours to bury, or a program that makes thousands would fill the process
-  /// table.
+  /// Reaps adopted orphans that have ended. Otherwise a program with thousands of them would fill
+  /// the process table.
   void bury() const;
   void kill_all() const;
-  /// The child is gone: the others get a moment, then SIGTERM and `grace`, then SIGKILL.
+  /// After the child has ended: the others get a moment, then SIGTERM, and SIGKILL after `grace`.
   void finish(std::chrono::nanoseconds grace) const;
 
  private:
@@ -51,7 +50,7 @@ class Ending {
   std::string mark_;
   int was_reaper_ = 0;
   pid_t child_ = -1;
-  std::vector<TreeMember> before_;  // we, and what runs already
+  std::vector<TreeMember> before_;  // this process, and those that ran before the child
 };
 
 }  // namespace rangescope::base

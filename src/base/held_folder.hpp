@@ -9,14 +9,14 @@
 
 namespace rangescope::base {
 
-/// While it lives, in_place() leads what lies below `path` into the folder that was there when it
+/// While it exists, in_place() resolves paths below `path` within the folder that was there when it
 /// was taken.
 class HeldFolder {
  public:
   HeldFolder() = default;
-  /// Others lose the right to write to it. kPermission for a folder that belongs to neither this
-  /// user nor root, or that others may write to all the same; kIo for a link. A process without a
-  /// descriptor to spare (ulimit -n) holds nothing.
+  /// Takes the right to write to it from other users. kPermission for a folder that belongs to
+  /// neither this user nor root, or that others can still write to; kIo for a link. Holds nothing
+  /// if the process has no spare descriptor (ulimit -n).
   [[nodiscard]] static Result<HeldFolder> take(const std::filesystem::path& path);
   HeldFolder(HeldFolder&& other) noexcept;
   HeldFolder& operator=(HeldFolder&& other) noexcept;
@@ -28,12 +28,12 @@ class HeldFolder {
   int fd_ = -1;
 };
 
-/// `path`, for whatever creates, replaces, renames, changes or removes files itself: through the
-/// held folder that it lies in, else as it is. Not for messages and not for other processes.
+/// `path` by way of the held folder that it lies in, or unchanged. For code that creates, replaces,
+/// renames, changes or removes files itself; not for messages or other processes.
 [[nodiscard]] std::filesystem::path in_place(const std::filesystem::path& path);
 
-/// kIo where the path of a held folder leads to another folder by now, or to none: no other process
-/// may be given it.
+/// kIo if the path of a held folder now leads to another folder or to none. Such a path must not be
+/// passed to another process.
 [[nodiscard]] Result<void> still_in_place(const std::filesystem::path& path);
 
 }  // namespace rangescope::base

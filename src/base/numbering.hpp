@@ -17,7 +17,7 @@ class Numbering {
   static_assert(std::has_unique_object_representations_v<Key>);
 
  public:
-  /// The number of `key`, given when it is new.
+  /// The number of `key`; a new key gets the next number.
   std::uint32_t number(const Key& key) {
     if (last_ < keys_.size() && equal(keys_[last_], key))
       return last_;
@@ -30,7 +30,7 @@ class Numbering {
     }
     return last_ = slot - 1;
   }
-  /// The number of `key`, or -1. Safe from several threads while none adds.
+  /// The number of `key`, or -1. Safe from several threads while none of them adds keys.
   [[nodiscard]] std::int64_t find(const Key& key) const {
     if (slots_.empty())
       return -1;
@@ -42,7 +42,7 @@ class Numbering {
 
  private:
   static bool equal(const Key& a, const Key& b) { return std::memcmp(&a, &b, sizeof(Key)) == 0; }
-  /// Of `key`, or the free slot that it would have.
+  /// The slot of `key`, or the free slot that it would take.
   [[nodiscard]] std::size_t place_of(const Key& key) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t slot = hash(key) & mask;
@@ -67,7 +67,7 @@ class Numbering {
   }
 
   std::vector<Key> keys_;
-  std::vector<std::uint32_t> slots_;  ///< number + 1, 0 where free
+  std::vector<std::uint32_t> slots_;  ///< number + 1; 0 if free
   std::uint32_t last_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// A process and everything that came from it, as /proc shows it at one moment: who must be ended
-// with it.
+// A process and its descendants as /proc shows them at one moment: the processes that must end with
+// it.
 //
 // Tools put what they start into groups and sessions of their own, so a process group alone does
 // not hold them all.
@@ -22,8 +22,8 @@ struct TreeMember {
   pid_t parent = 0, group = 0;
   char state = '?';     ///< as ps has it: 'Z' for a zombie
   bool kernel = false;  ///< a thread of the kernel
-  /// It has a program with arguments and an environment, and may be looked at by us. False between
-  /// the start of execve() and its end, when /proc shows an environment without entries.
+  /// Has a program with arguments and an environment that this user may read. False during
+  /// execve(), when /proc shows an environment without entries.
   bool has_program = false;
 
   /// Of a process this is its first thread, without which it may go on.
@@ -49,22 +49,22 @@ struct TreeMember {
 /// `root` and its descendants, zombies left out; empty when it is gone. One pass over /proc, a few
 /// milliseconds.
 [[nodiscard]] std::vector<TreeMember> process_tree(pid_t root);
-/// "NAME=value" of a process at its start; empty where it may not be looked at by us.
+/// The environment of a process at its start, as "NAME=value"; empty if this user may not read it.
 [[nodiscard]] std::vector<std::string> environment_of(pid_t pid);
-/// The value that such an entry gives to a variable; nothing where it is another's.
+/// The value that such an entry gives to a variable; nothing if it sets another variable.
 [[nodiscard]] std::optional<std::string_view> value_of(std::string_view entry,
                                                        std::string_view name);
-/// The value of a variable in such a list; "" for none.
+/// The value of a variable in such a list; "" if it is not set.
 [[nodiscard]] std::string value_in(const std::vector<std::string>& environment,
                                    std::string_view name);
-/// Whether the environment of a process at its start held `entry` ("NAME=value") and may be looked
-/// at by us.
+/// Had the process `entry` ("NAME=value") in its environment at its start? False if this user may
+/// not read it.
 [[nodiscard]] bool is_marked(pid_t pid, std::string_view entry);
-/// Everybody whose environment at their start held `entry` ("NAME=value") and may be looked at by
-/// us.
+/// All processes that had `entry` ("NAME=value") in their environment at their start, as far as
+/// this user may read it.
 [[nodiscard]] std::vector<TreeMember> marked_processes(std::string_view entry);
-/// Somebody of the process group is there who is no zombie (the kernel counts those until their
-/// parent buries them).
+/// Has the process group a member that is no zombie? The kernel counts zombies until their parent
+/// reaps them.
 [[nodiscard]] bool group_alive(pid_t group);
 
 }  // namespace rangescope::base

@@ -46,11 +46,13 @@ void on_signal(int signal, siginfo_t* info, void*) {
   const int saved = errno;
   const bool from_kernel = info->si_code > 0;
   const bool from_us = info->si_code <= 0 && info->si_pid == ::getpid();
-  if (is_fault(signal) && (from_kernel || from_us)) {  // ours
+  const bool is_own_fault = is_fault(signal) && (from_kernel || from_us);
+  // This process raises some signals itself: by writing to a closed pipe or beyond the file limit.
+  const bool is_counted = !from_us || signal == SIGCHLD;
+  if (is_own_fault) {
     ::signal(signal, SIG_DFL);
     ::raise(signal);
-  } else if (!from_us || signal == SIGCHLD) {  // else what we do ourselves: writing to a closed
-                                               // pipe, beyond the file limit
+  } else if (is_counted) {
     const bool has_sender =
         info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE;
     if (!from_kernel)

@@ -14,17 +14,17 @@
 
 namespace rangescope::base {
 
-/// "SIGSEGV"; "SIG42" where there is no name.
+/// "SIGSEGV", or "SIG42" for a signal without a name.
 [[nodiscard]] std::string signal_name(int signal);
 
-/// From now on a file that grows beyond RLIMIT_FSIZE is an error (EFBIG) and does not end us. What
-/// is run starts with the signal's default action.
+/// From now on, writing beyond RLIMIT_FSIZE is an error (EFBIG) instead of the end of this process.
+/// Programs that it runs start with the signal's default action.
 void outlive_file_limit();
 /// Gives a program that takes this process's place the default action again.
 void stop_outliving_file_limit();
 
-/// Ends this process by `signal`, without a core file of our own; never returns (128 + signal where
-/// it was survived).
+/// Ends this process by `signal` without a core file. Never returns: exits with 128 + signal if the
+/// process survives the signal.
 [[noreturn]] void die_by(int signal);
 
 struct Arrived {
@@ -33,24 +33,24 @@ struct Arrived {
   pid_t sender;  ///< of the last of this number, if a process of this PID namespace sent it; else 0
 };
 
-/// Owns the handlers while a child runs, and holds signals back in this thread but while it waits.
-/// Signals that we ignore stay ignored (nohup). One at a time: of two, the second is not mine().
+/// Owns the handlers while a child runs, and blocks signals in this thread except while it waits.
+/// Ignored signals stay ignored (nohup). Only one object owns them: a second one is not mine().
 class Signals {
  public:
-  /// `forward`: all that would end us are counted; else SIGCHLD and SIGPIPE alone.
+  /// `forward`: counts every signal that would end this process, else only SIGCHLD and SIGPIPE.
   explicit Signals(bool forward);
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
   ~Signals();
   [[nodiscard]] bool mine() const { return mine_; }
-  /// Handled or ignored here: the child must start with their default actions.
+  /// Signals handled or ignored here: the child must start with their default actions.
   [[nodiscard]] sigset_t handled() const;
-  /// We were started with SIGCHLD ignored, and so must the child be: its own children leave no
-  /// zombies.
+  /// This process was started with SIGCHLD ignored. The child must be too, so that its own children
+  /// leave no zombies.
   [[nodiscard]] bool ignored_ends_of_children() const { return ignored_ends_of_children_; }
-  /// The mask that we came with, and the child must start with.
+  /// The signal mask that this process started with; the child must start with it too.
   [[nodiscard]] const sigset_t& before() const { return before_; }
-  /// Calls it for each signal that arrived since the last time, but SIGCHLD.
+  /// Calls `on_arrival` for each signal since the previous call, except SIGCHLD.
   void drain(const std::function<void(const Arrived&)>& on_arrival) const;
 
  private:
