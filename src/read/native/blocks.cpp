@@ -77,11 +77,11 @@ void read_block_files(const std::filesystem::path& folder,
                       const ReadBlocks& read,
                       model::Session& session) {
   for (const std::filesystem::path& path : entries_in(folder, suffix, below)) {
-    const auto mapping = base::Mapping::open(path);
-    const auto done = mapping ? read(mapping->bytes(), path.filename().string(), session)
-                              : base::Result<void>(tl::make_unexpected(mapping.error()));
-    if (!done)
-      session.losses.push_back({"unreadable_samples", 1, base::to_string(done.error())});
+    const auto is_read = base::Mapping::open(path).and_then([&](const base::Mapping& mapping) {
+      return read(mapping.bytes(), path.filename().string(), session);
+    });
+    if (!is_read)
+      session.losses.push_back({"unreadable_samples", 1, base::to_string(is_read.error())});
   }
 }
 

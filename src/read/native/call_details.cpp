@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/find.hpp"
 #include "read/timeline.hpp"
 
 namespace rangescope::read::native {
@@ -78,8 +79,7 @@ void CallDetails::finish(const DeviceOfContext& device_of_context) {
     const bool known_end = call.end_ns != model::kOpen;
     const bool at_end = event.operation != model::MemoryOperation::kFree && known_end;
     event.at_ns = at_end ? call.end_ns : call.start_ns;
-    const auto device = device_of_context.find(event.device);
-    event.device = device != device_of_context.end() ? device->second : model::kNone;
+    event.device = base::find_or(device_of_context, event.device, model::kNone);
   }
   std::ranges::stable_sort(memory_, {}, &model::MemoryEvent::at_ns);
   complete_frees(memory_);
@@ -116,8 +116,7 @@ void CallDetails::complete_frees(std::vector<model::MemoryEvent>& events) const 
 }
 
 std::uint32_t CallDetails::awaited_stream(std::uint32_t launch) const {
-  const auto found = awaited_streams_.find(launch);
-  return found != awaited_streams_.end() ? found->second : model::kNone;
+  return base::find_or(awaited_streams_, launch, model::kNone);
 }
 
 }  // namespace rangescope::read::native

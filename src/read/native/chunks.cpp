@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 namespace rangescope::read::native {
 namespace {
@@ -123,7 +124,7 @@ Chunks find_chunks(std::span<const std::byte> file, const Release& release) {
       found.header.used_bytes < kMost)
     found.truncated_bytes = std::max(found.truncated_bytes, found.header.used_bytes - file.size());
   std::ranges::stable_sort(found.list, [](const Chunk& a, const Chunk& b) {
-    return a.stream != b.stream ? a.stream < b.stream : a.sequence < b.sequence;
+    return std::tie(a.stream, a.sequence) < std::tie(b.stream, b.sequence);
   });
   for (std::size_t i = 0; i < found.list.size(); ++i) {
     const bool first = i == 0 || found.list[i - 1].stream != found.list[i].stream;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/find.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/metric_unit.hpp"
@@ -52,8 +53,10 @@ std::string incomplete_text(const wired::Tally& tally,
 }  // namespace
 
 std::string_view CounterReader::name(std::uint32_t id) const {
-  const auto found = names_.find(id);
-  return found == names_.end() ? std::string_view{} : std::string_view(found->second);
+  const std::string* name = base::find_value(names_, id);
+  if (name == nullptr)
+    return {};
+  return *name;
 }
 
 bool CounterReader::take(const GpuRecord& record) {

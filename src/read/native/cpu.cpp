@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/find.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "read/native/blocks.hpp"
@@ -537,7 +538,9 @@ class CpuReader {
   template <class T, class Time>
   static void order(std::vector<T>& items, const Time& time) {
     std::ranges::stable_sort(items, [&](const T& a, const T& b) {
-      return a.thread != b.thread ? a.thread < b.thread : time(a) < time(b);
+      if (a.thread != b.thread)
+        return a.thread < b.thread;
+      return time(a) < time(b);
     });
   }
 
@@ -569,9 +572,7 @@ class CpuReader {
     }
     count_lines(of_frame);
     const std::vector<std::uint32_t> stacks = add_stacks(of_frame);
-    const auto stack_of = [&](std::uint32_t raw) {
-      return raw < stacks.size() ? stacks[raw] : kNone;
-    };
+    const auto stack_of = [&](std::uint32_t raw) { return base::element_or(stacks, raw, kNone); };
     for (model::CpuSample& sample : cpu_.samples)
       sample.stack = stack_of(sample.stack);
     for (model::CpuWait& wait : cpu_.waits)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <tuple>
 #include <unordered_map>
 
 namespace rangescope::read::native {
@@ -62,7 +63,7 @@ void add_lives(std::vector<model::Process>& lives,
                std::int64_t session_end_ns,
                std::vector<model::Process>& processes) {
   std::ranges::stable_sort(lives, [](const model::Process& a, const model::Process& b) {
-    return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.pid < b.pid;
+    return std::tie(a.start_ns, a.pid) < std::tie(b.start_ns, b.pid);
   });
   std::unordered_map<std::uint32_t, std::size_t> index_of;  // by pid: the latest process
   for (std::size_t p = 0; p < processes.size(); ++p)

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/find.hpp"
 #include "base/fs.hpp"
 #include "base/units.hpp"
 #include "read/graph_nodes.hpp"
@@ -138,8 +139,7 @@ class GpuReader {
 
   /// What the stream says of itself; "" where it says nothing.
   [[nodiscard]] std::string info(const std::string& key) const {
-    const auto found = infos_.find(key);
-    return found != infos_.end() ? found->second : std::string();
+    return base::find_or(infos_, key, {});
   }
 
   void finish(const GpuDamage& damage) {
@@ -192,7 +192,9 @@ class GpuReader {
   }
   std::uint32_t thread(std::uint32_t tid) { return index_.threads.of({process_, tid}); }
   std::uint32_t device(std::uint32_t ordinal) {
-    return ordinal == model::kNone ? model::kNone : index_.devices.of({process_, ordinal});
+    if (ordinal == model::kNone)
+      return model::kNone;
+    return index_.devices.of({process_, ordinal});
   }
   // A stream is known by context and number; a context names its null stream before any work does.
   std::uint32_t stream(std::uint32_t context, std::uint32_t id, std::uint32_t ordinal) {
@@ -206,8 +208,10 @@ class GpuReader {
     return at->second;
   }
   std::uint32_t stream_at(std::uint32_t index) {
-    return index < streams_.size() && streams_[index] != model::kNone ? streams_[index]
-                                                                      : stream(0, 0, model::kNone);
+    const std::uint32_t defined_stream = base::element_or(streams_, index, model::kNone);
+    if (defined_stream == model::kNone)
+      return stream(0, 0, model::kNone);
+    return defined_stream;
   }
 
   void take_name(const GpuRecord& record) {
@@ -324,7 +328,9 @@ class GpuReader {
     own_clock_calls_.push_back(launch);
   }
   std::uint32_t known_stream(std::uint32_t context, std::uint32_t id) {
-    return id != gpu::kNoStream ? stream(context, id, model::kNone) : model::kNone;
+    if (id == gpu::kNoStream)
+      return model::kNone;
+    return stream(context, id, model::kNone);
   }
   std::unordered_map<std::uint32_t, std::uint32_t> devices_of_contexts() {
     std::unordered_map<std::uint32_t, std::uint32_t> devices;
@@ -346,10 +352,9 @@ class GpuReader {
   }
   void take_copy(const GpuRecord& record) {
     const auto copy = record.as<gpu::Copy>();
-    const std::uint32_t node =
-        copy.head.small & gpu::kHasGraphNode
-            ? nodes_.use(record.extension(sizeof copy, 0), process_, session_)
-            : model::kNone;
+    std::uint32_t node = model::kNone;
+    if ((copy.head.small & gpu::kHasGraphNode) != 0)
+      node = nodes_.use(record.extension(sizeof copy, 0), process_, session_);
     const std::uint32_t on = stream_at(copy.stream);
     if (copy.head.type == gpu::Type::kMemset) {
       session_.memsets.push_back({copy.start_ns, copy.end_ns, copy.bytes, copy.head.id, on, node});
@@ -684,7 +689,8 @@ void read_gpu_files(const fs::path& folder,
   for (const fs::path& path : streams) {
     std::error_code error;
     const std::uintmax_t size = fs::file_size(path, error);
-    bytes += error ? 0 : size;
+    if (!error)
+      bytes += size;
   }
   const std::uintmax_t kernels = std::min<std::uintmax_t>(bytes / 48, std::uintmax_t{1} << 25);
   session.kernels.reserve(kernels);

@@ -67,8 +67,9 @@ void read_memory_file(const fs::path& stream,
   if (!fs::exists(path, error))
     return lose_missing(stream, state, session);
   const auto file = base::Mapping::open(path);
-  auto recorded = file ? snapshot::read_bytes(file->text(), path.filename().string())
-                       : base::Result<model::Session>(tl::make_unexpected(file.error()));
+  auto recorded = file.and_then([&](const base::Mapping& mapping) {
+    return snapshot::read_bytes(mapping.text(), path.filename().string());
+  });
   if (!recorded) {
     session.losses.push_back({"memory_not_saved", 1, base::to_string(recorded.error())});
     return;

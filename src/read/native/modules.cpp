@@ -139,7 +139,9 @@ const ModuleCalls::Operator* ModuleCalls::maker_of(const Launched& function) con
   const auto next = std::ranges::lower_bound(operators->second, sequence, {}, &Operator::sequence);
   if (next == operators->second.end() || next->start_ns >= function.start_ns)
     return nullptr;
-  return next->sequence - sequence <= kMostSilent ? &*next : nullptr;
+  if (next->sequence - sequence > kMostSilent)
+    return nullptr;
+  return &*next;
 }
 
 /// The chain `chain` extended by the modules of the chain `inner`.

@@ -118,9 +118,9 @@ void PcReader::finish(const std::string& where,
     const auto next_index = static_cast<std::uint32_t>(session.pc.places.size());
     const auto [index, is_new] = place_indexes.try_emplace(sample.place, next_index);
     if (is_new) {
-      const auto file = names.find(place->second.file);
-      const model::StringId file_name =
-          file == names.end() ? 0 : session.kernel_names[file->second].mangled;
+      model::StringId file_name = 0;
+      if (const auto file = names.find(place->second.file); file != names.end())
+        file_name = session.kernel_names[file->second].mangled;
       session.pc.places.push_back(
           {function->second, place->second.offset, file_name, place->second.line});
     }

@@ -84,8 +84,11 @@ void set_clock(model::Session& session, const wire::native::FileHeader& header) 
 /// From the program's start to its exit, or to the end of processes that outlive it.
 void set_span(const wire::launched::Launched& launched, model::Session& session) {
   std::int64_t start_ns = launched.start_ns;
-  if (start_ns <= 0)
-    start_ns = session.processes.empty() ? 0 : session.processes.front().start_ns;
+  if (start_ns <= 0) {
+    start_ns = 0;
+    if (!session.processes.empty())
+      start_ns = session.processes.front().start_ns;
+  }
   session.begin_ns = start_ns;
   session.end_ns = std::max(start_ns, launched.end_ns);
   for (const model::Process& process : session.processes) {
@@ -342,7 +345,10 @@ bool is_other_rank(const wire::native::FileHeader& header, const Options& option
 /// are in their order.
 base::Result<Captures> open_captures(const fs::path& path, bool folder, const Options& options) {
   Captures captures;
-  for (const fs::path& file : folder ? captures_in(path) : std::vector<fs::path>{path}) {
+  std::vector<fs::path> files = {path};
+  if (folder)
+    files = captures_in(path);
+  for (const fs::path& file : files) {
     auto mapping = base::Mapping::open(file);
     if (!mapping) {
       if (!folder)
@@ -498,9 +504,11 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
   if (folder)
     compare_clocks(captures.files, session);
   TRY(read_captures(path, folder, options, captures, session, losses));
-  if (folder)
+  wire::launched::Launched launched;
+  if (folder) {
     add_refusals(path, session);
-  const wire::launched::Launched launched = folder ? launched_in(path) : wire::launched::Launched();
+    launched = launched_in(path);
+  }
   if (session.processes.empty() && launched.start_ns == 0)
     return without_processes(path, captures.last_error, std::move(session));
   session.sources.push_back({path.string(),

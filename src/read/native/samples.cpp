@@ -163,7 +163,10 @@ class Reader {
     }
   }
   static float plausible(float value) {
-    return std::isfinite(value) && value >= 0 ? value : std::numeric_limits<float>::quiet_NaN();
+    const bool is_plausible = std::isfinite(value) && value >= 0;
+    if (!is_plausible)
+      return std::numeric_limits<float>::quiet_NaN();
+    return value;
   }
 
   void event(const std::string& raw) {
@@ -213,9 +216,9 @@ class Reader {
   void end(const std::string& text) {
     ended_ = true;
     const auto key = text.find("lead_ns ");
-    const auto lead = key == std::string::npos
-                          ? std::nullopt
-                          : base::to_int(std::string_view(text).substr(key + 8));
+    if (key == std::string::npos)
+      return;
+    const auto lead = base::to_int(std::string_view(text).substr(key + 8));
     if (!lead || !stream_.other_clock)
       return;
     constexpr std::int64_t kSecond_ns = 1'000'000'000;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <functional>
 #include <string_view>
+#include <tuple>
+
+#include "base/find.hpp"
 
 namespace rangescope::read::native {
 
@@ -12,8 +15,7 @@ void Thinner::begin_thread(std::uint32_t thread) {
   end_thread();
   thread_ = thread;
   latest_root_ = kNone;
-  const auto found = moments_.of_thread.find(session_.threads[thread].tid);
-  of_thread_ = found == moments_.of_thread.end() ? nullptr : &found->second;
+  of_thread_ = base::find_value(moments_.of_thread, session_.threads[thread].tid);
   next_of_process_ = next_of_thread_ = 0;
 }
 
@@ -33,14 +35,13 @@ std::uint32_t Thinner::cell_of(std::uint32_t parent, std::uint32_t domain, model
   std::uint32_t& latest = parent == kNone ? latest_root_ : cells_[parent].latest;
   if (latest != kNone && is(latest))
     return latest;
-  const std::uint64_t key =
-      (std::uint64_t{parent == kNone ? ~thread_ : parent} << 32 | name) * 0x9e3779b97f4a7c15ull;
+  const std::uint32_t parent_or_thread = parent == kNone ? ~thread_ : parent;
+  const std::uint64_t key = (std::uint64_t{parent_or_thread} << 32 | name) * 0x9e3779b97f4a7c15ull;
   std::vector<std::uint32_t>& alike = known_[key ^ domain];
-  const auto found = std::ranges::find_if(alike, is);
-  const auto cell = found == alike.end() ? static_cast<std::uint32_t>(cells_.size()) : *found;
+  if (const auto found = std::ranges::find_if(alike, is); found != alike.end())
+    return latest = *found;
+  const auto cell = static_cast<std::uint32_t>(cells_.size());
   latest = cell;
-  if (found != alike.end())
-    return cell;
   alike.push_back(cell);
   cells_.push_back({parent, domain, thread_, name});
   if (plan_ == nullptr)
@@ -53,7 +54,11 @@ OpenCell Thinner::enter(const OpenCell* above,
                         model::StringId name,
                         std::int64_t at) {
   OpenCell open;
-  open.depth = above == nullptr ? 0 : above->depth + 1;
+  std::uint32_t parent = kNone;
+  if (above != nullptr) {
+    parent = above->cell;
+    open.depth = above->depth + 1;
+  }
   open.marks = session_.marks.size();
   open.fields = session_.payload_fields.size();
   open.attributes = session_.attributes.size();
@@ -67,7 +72,7 @@ OpenCell Thinner::enter(const OpenCell* above,
     return open;
   }
   if (open.depth < kDeepest)
-    open.cell = cell_of(above == nullptr ? kNone : above->cell, domain, name);
+    open.cell = cell_of(parent, domain, name);
   if (runs_away)
     first_of_[{thread_, domain, name}] = {open.cell, open.depth};
   if (open.cell == kNone)

@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/find.hpp"
 #include "base/progress.hpp"
 #include "read/index.hpp"
 #include "read/native/chunks.hpp"
@@ -256,7 +257,7 @@ class TraceReader {
   }
 
   [[nodiscard]] model::StringId name(std::uint32_t id) const {
-    return id < strings_.size() ? strings_[id] : 0;
+    return base::element_or(strings_, id, 0);
   }
 
   bool domain(const record::RecordHeader& head, std::span<const std::byte> bytes) {
@@ -369,13 +370,18 @@ class TraceReader {
     return true;
   }
 
+  static OpenCell* innermost_cell(std::vector<Open>& stack) {
+    if (stack.empty())
+      return nullptr;
+    return &stack.back().cell;
+  }
+
   void push(std::uint32_t index, std::uint32_t domain) {
     auto& stack = stack_of(domain);
     const model::Range& range = session_.ranges[index];
     OpenCell cell;
     if (thinner_)
-      cell = thinner_->enter(
-          stack.empty() ? nullptr : &stack.back().cell, domain, range.name, range.start_ns);
+      cell = thinner_->enter(innermost_cell(stack), domain, range.name, range.start_ns);
     stack.push_back({index, cell});
   }
 
@@ -385,7 +391,7 @@ class TraceReader {
     stack.pop_back();
     if (!thinner_)
       return;
-    OpenCell* const parent = stack.empty() ? nullptr : &stack.back().cell;
+    OpenCell* const parent = innermost_cell(stack);
     const bool is_removed = thinner_->leave(open.cell, open.range, parent, knows_end);
     const bool are_attributes_removed =
         last_attributes_ != kNone && last_attributes_ >= session_.attributes.size();
@@ -700,9 +706,10 @@ base::Result<void> read_trace(std::span<const std::byte> file,
     TraceReader(file, chunks, session, losses).read();
     return {};
   }
-  static const Moments kNothing;
-  const auto found = thinning->moments.find(header.pid);
-  const Moments& moments = found == thinning->moments.end() ? kNothing : found->second;
+  static const Moments kNoMoments;
+  const Moments* moments = base::find_value(thinning->moments, header.pid);
+  if (moments == nullptr)
+    moments = &kNoMoments;
   // The first walk counts, and finds runaways. If there are any, a second one counts without them.
   std::vector<Thinner::Counted> counted;
   Thinner::Pushes runaways;
@@ -710,7 +717,7 @@ base::Result<void> read_trace(std::span<const std::byte> file,
     model::Session counted_session;
     Losses counted_losses;
     TraceReader counting(file, chunks, counted_session, counted_losses);
-    counting.thin(*thinning, moments, nullptr, runaways);
+    counting.thin(*thinning, *moments, nullptr, runaways);
     counting.read();
     counted = counting.take_counted();
     if (walk == 0)
@@ -719,7 +726,7 @@ base::Result<void> read_trace(std::span<const std::byte> file,
       break;
   }
   TraceReader reader(file, chunks, session, losses);
-  reader.thin(*thinning, moments, &counted, runaways);
+  reader.thin(*thinning, *moments, &counted, runaways);
   reader.read();
   return {};
 }
