@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "base/fs.hpp"
 #include "base/temporary_folder.hpp"
 #include "profile/composed_test.hpp"
 #include "profile/record.hpp"
 #include "runs/manifest.hpp"
+#include "wire/launchers.hpp"
 
 namespace rangescope::profile {
 namespace jobs_test {
@@ -41,19 +44,23 @@ TEST(RanksAskedFor, AreThoseOfTheConfiguration) {
   EXPECT_EQ(ranks_asked_for(composed({})), Ranks{});
 }
 
-/// Removes what launchers may have put into this environment, and puts Open MPI's rank there.
-void be_rank(const char* rank, const char* world) {
-  for (const char* name : {"RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", "SLURM_STEP_ID"})
+/// Removes what launchers may have put into this environment.
+void be_no_rank() {
+  for (const char* name : wire::kRankVariables)
     ::unsetenv(name);
+  for (const char* name : wire::kWorldVariables)
+    ::unsetenv(name);
+  for (const char* name :
+       {"TORCHELASTIC_RUN_ID", "OMPI_MCA_ess_base_jobid", "SLURM_STEP_ID", "PMIX_NAMESPACE"})
+    ::unsetenv(name);
+}
+
+/// Becomes a process of Open MPI.
+void be_rank(const char* rank, const char* world) {
+  be_no_rank();
   ::setenv("OMPI_MCA_ess_base_jobid", "77", 1);
   ::setenv("OMPI_COMM_WORLD_RANK", rank, 1);
   ::setenv("OMPI_COMM_WORLD_SIZE", world, 1);
-}
-
-void be_no_rank() {
-  for (const char* name :
-       {"OMPI_MCA_ess_base_jobid", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"})
-    ::unsetenv(name);
 }
 
 TEST(PlaceInJob, OfTheOnlyProcessOfALauncherIsNone) {
