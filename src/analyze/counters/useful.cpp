@@ -47,11 +47,13 @@ std::string plural(const std::string& unit) {
     return unit;  // GB, km2
   if (ends_in_one_of(unit, {"s", "x", "ch", "sh"}))
     return unit + "es";
-  const bool vowel = unit.size() > 1 && std::string_view("aeiou").find(unit[unit.size() - 2]) !=
-                                            std::string_view::npos;
-  if (unit.back() == 'y' && unit.size() > 1 && !vowel)
-    return unit.substr(0, unit.size() - 1) + "ies";
-  return unit + "s";
+  if (unit.back() != 'y' || unit.size() == 1)
+    return unit + "s";
+  const char before_y = unit[unit.size() - 2];
+  const bool is_vowel = std::string_view("aeiou").find(before_y) != std::string_view::npos;
+  if (is_vowel)
+    return unit + "s";
+  return unit.substr(0, unit.size() - 1) + "ies";
 }
 
 // "transformer(params=7e9,...)" as one formula.
@@ -95,8 +97,11 @@ Result<std::string> transformer(std::string_view arguments, const std::string& w
     return base::fail(Code::kUsage, "transformer() needs params", "--flops " + written, kExample);
   if (given["train"] != "0" && given["train"] != "1")
     return base::fail(Code::kUsage, "train is 0 or 1", "--flops " + written, kExample);
+  int passes = 1;
+  if (given["train"] == "1")
+    passes = 3;  // backward takes twice as many as forward
   return fmt::format("{} * ({}) * (2 * ({}) + 4 * ({}) * ({}) * ({}))",
-                     given["train"] == "1" ? 3 : 1,
+                     passes,
                      given["tokens"],
                      given["params"],
                      given["layers"],
@@ -137,54 +142,97 @@ std::string unknown_name(const base::Formula& formula) {
   return "";
 }
 
-Result<UsefulFlop> parse_one(const std::string& written, const std::string& option, bool of_work) {
-  const char* example = of_work ? kWorkExample : kExample;
-  const std::string of_what = of_work ? "work" : "FLOPs";
-  const auto refuse = [&](std::string what, const std::string& where) {
-    return base::fail(Code::kUsage, std::move(what), where, example);
-  };
-  const std::size_t equals = written.find('=');
-  if (equals == std::string::npos || equals == 0)
-    return refuse("no range and " + of_what + " in '" + base::printable(written) + "'", option);
-  UsefulFlop rule;
-  std::string_view ranges = std::string_view(written).substr(0, equals);
-  rule.where_found = ranges.starts_with('?');
-  if (rule.where_found)
-    ranges.remove_prefix(1);
-  rule.written = written.substr(rule.where_found ? 1 : 0);
-  auto terms = model::parse_terms(base::trim(ranges));
-  if (!terms)
-    return base::fail(std::move(terms));
-  rule.terms = std::move(*terms);
-  std::string formula(base::trim(std::string_view(written).substr(equals + 1)));
-  if (of_work && option == "--tokens") {
-    rule.unit = "token";
-  } else if (of_work) {
-    std::tie(rule.unit, formula) = split_unit(formula);
-    const std::string missing = formula.empty() ? "count" : "unit";
-    if (rule.unit.empty() || formula.empty())
-      return refuse("no " + missing + " in '" + base::printable(written) + "'", option);
+/// Reads one value of --flops, --bytes, --work or --tokens: RANGES=FORMULA, with a unit for --work.
+class RuleParser {
+ public:
+  RuleParser(const std::string& written, const std::string& option, bool of_work)
+      : written_(written), option_(option), of_work_(of_work) {
+    if (!of_work)
+      return;
+    noun_ = "work";
+    example_ = kWorkExample;
   }
-  constexpr std::string_view kTransformer = "transformer(";
-  if (!of_work && formula.starts_with(kTransformer)) {
-    if (formula.back() != ')')
-      return refuse("transformer( is not closed", option + " " + written);
-    auto text = transformer(std::string_view(formula).substr(
-                                kTransformer.size(), formula.size() - kTransformer.size() - 1),
-                            written);
-    if (!text)
-      return base::fail(std::move(text));
-    formula = std::move(*text);
+
+  Result<UsefulFlop> parse() {
+    const std::size_t equals = written_.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return refuse("no range and " + noun_ + " in '" + base::printable(written_) + "'", option_);
+    const std::string_view text(written_);
+    TRY(take_ranges(text.substr(0, equals)));
+    formula_ = std::string(base::trim(text.substr(equals + 1)));
+    if (of_work_)
+      TRY(take_unit());
+    else
+      TRY(expand_transformer());
+    TRY(take_formula());
+    return std::move(rule_);
   }
-  auto parsed = base::Formula::parse(formula);
-  if (!parsed)
-    return refuse(parsed.error().what, option + " " + written + ", " + parsed.error().where);
-  if (const std::string name = unknown_name(*parsed); !name.empty())
-    return refuse("a formula of " + of_what + " knows 'payload' only, not '" + name + "'",
-                  option + " " + written);
-  rule.flop = std::move(*parsed);
-  return rule;
-}
+
+ private:
+  [[nodiscard]] tl::unexpected<base::Error> refuse(std::string what,
+                                                   const std::string& where) const {
+    return base::fail(Code::kUsage, std::move(what), where, example_);
+  }
+  /// The option with its value.
+  [[nodiscard]] std::string place() const { return option_ + " " + written_; }
+
+  Result<void> take_ranges(std::string_view ranges) {
+    rule_.written = written_;
+    rule_.where_found = ranges.starts_with('?');
+    if (rule_.where_found) {
+      ranges.remove_prefix(1);
+      rule_.written.erase(0, 1);
+    }
+    rule_.terms = TRY(model::parse_terms(base::trim(ranges)));
+    return {};
+  }
+
+  Result<void> take_unit() {
+    if (option_ == "--tokens") {
+      rule_.unit = "token";
+      return {};
+    }
+    std::tie(rule_.unit, formula_) = split_unit(formula_);
+    if (formula_.empty())
+      return refuse("no count in '" + base::printable(written_) + "'", option_);
+    if (rule_.unit.empty())
+      return refuse("no unit in '" + base::printable(written_) + "'", option_);
+    return {};
+  }
+
+  /// Writes "transformer(...)" out as a formula.
+  Result<void> expand_transformer() {
+    constexpr std::string_view kTransformer = "transformer(";
+    if (!formula_.starts_with(kTransformer))
+      return {};
+    if (formula_.back() != ')')
+      return refuse("transformer( is not closed", place());
+    std::string_view arguments = formula_;
+    arguments.remove_prefix(kTransformer.size());
+    arguments.remove_suffix(1);
+    formula_ = TRY(transformer(arguments, written_));
+    return {};
+  }
+
+  Result<void> take_formula() {
+    auto parsed = base::Formula::parse(formula_);
+    if (!parsed)
+      return refuse(parsed.error().what, place() + ", " + parsed.error().where);
+    const std::string name = unknown_name(*parsed);
+    if (!name.empty())
+      return refuse("a formula of " + noun_ + " knows 'payload' only, not '" + name + "'", place());
+    rule_.flop = std::move(*parsed);
+    return {};
+  }
+
+  const std::string& written_;
+  const std::string& option_;
+  bool of_work_;
+  std::string noun_ = "FLOPs";
+  const char* example_ = kExample;
+  std::string formula_;
+  UsefulFlop rule_;
+};
 
 // A number of the structured payload of a range, by its name in the schema. O(log fields).
 std::optional<double> field_of(const model::Session& session,
@@ -211,6 +259,20 @@ struct WorkSum {
   double flop = 0, least = 0, most = 0;
   double slowest = 0, fastest = 0;  // a nanosecond
   std::uint64_t occurrences = 0, without = 0;
+
+  void add(double of_occurrence, double wall_ns) {
+    const double rate = of_occurrence / std::max(wall_ns, 1.0);
+    if (occurrences == 0) {
+      least = most = of_occurrence;
+      slowest = fastest = rate;
+    }
+    flop += of_occurrence;
+    least = std::min(least, of_occurrence);
+    most = std::max(most, of_occurrence);
+    slowest = std::min(slowest, rate);
+    fastest = std::max(fastest, rate);
+    ++occurrences;
+  }
 };
 
 WorkSum sum_of(const UsefulFlop& rule, const Regions& regions, std::size_t r) {
@@ -231,29 +293,50 @@ WorkSum sum_of(const UsefulFlop& rule, const Regions& regions, std::size_t r) {
       ++sum.without;
       return;
     }
-    sum.flop += *flop;
-    sum.least = sum.occurrences == 0 ? *flop : std::min(sum.least, *flop);
-    sum.most = sum.occurrences == 0 ? *flop : std::max(sum.most, *flop);
-    const double rate =
-        *flop / std::max(static_cast<double>(wall_of(session, regions.tree, o)), 1.0);
-    sum.slowest = sum.occurrences == 0 ? rate : std::min(sum.slowest, rate);
-    sum.fastest = sum.occurrences == 0 ? rate : std::max(sum.fastest, rate);
-    ++sum.occurrences;
+    sum.add(*flop, static_cast<double>(wall_of(session, regions.tree, o)));
   });
   return sum;
 }
 
 Result<std::vector<UsefulFlop>> parse_all(const std::vector<std::string>& written,
-                                          const char* option,
+                                          const std::string& option,
                                           bool of_work) {
   std::vector<UsefulFlop> rules;
   for (const std::string& text : written) {
-    auto rule = parse_one(text, option, of_work);
-    if (!rule)
-      return base::fail(std::move(rule));
-    rules.push_back(std::move(*rule));
+    auto rule = TRY(RuleParser(text, option, of_work).parse());
+    rules.push_back(std::move(rule));
   }
   return rules;
+}
+
+std::vector<char> matched_nodes(const UsefulFlop& rule, const Regions& regions) {
+  const Tree& tree = regions.tree;
+  std::vector<char> matched(tree.nodes.size());
+  for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
+    const auto chooses_node = [&](const model::RangeTerm& term) {
+      return term.chooses(state_of(tree, regions.session, node));
+    };
+    matched[node] = std::any_of(rule.terms.begin(), rule.terms.end(), chooses_node);
+  }
+  return matched;
+}
+
+std::string note_without_work(const UsefulFlop& rule, const WorkSum& sum) {
+  std::string_view noun = "useful FLOPs";
+  if (!rule.unit.empty())
+    noun = "work";
+  return fmt::format("no {} by '{}': {} of {} without a payload, or without a value",
+                     noun,
+                     rule.written,
+                     sum.without,
+                     base::counted(sum.without + sum.occurrences, "instance"));
+}
+
+std::string note_unmatched(const UsefulFlop& rule) {
+  std::string_view option = "--flops";
+  if (!rule.unit.empty())
+    option = "--work";
+  return fmt::format("{} '{}' matched no region.", option, rule.written);
 }
 
 // Calls `each(rule, region, sum)` for every region that a rule means and that has occurrences.
@@ -262,36 +345,25 @@ void for_each_meant(const std::vector<UsefulFlop>& rules,
                     const Regions& regions,
                     model::Report& report,
                     Each each) {
-  const Tree& tree = regions.tree;
   for (const UsefulFlop& rule : rules) {
-    std::vector<char> matched(tree.nodes.size());
-    for (std::uint32_t node = 0; node < tree.nodes.size(); ++node)
-      matched[node] =
-          std::any_of(rule.terms.begin(), rule.terms.end(), [&](const model::RangeTerm& term) {
-            return term.chooses(state_of(tree, regions.session, node));
-          });
-    const std::string of_what = rule.unit.empty() ? "useful FLOPs" : "work";
+    const std::vector<char> matched = matched_nodes(rule, regions);
     bool any = false;
     for (std::size_t r = 0; r < regions.keys.size(); ++r) {
-      const std::uint32_t node = regions.keys[r].node, parent = tree.nodes[node].parent;
-      if (!matched[node] || (parent != model::kNone && matched[parent]))
+      const std::uint32_t node = regions.keys[r].node;
+      const std::uint32_t parent = regions.tree.nodes[node].parent;
+      const bool is_below_matched = parent != model::kNone && matched[parent];
+      if (!matched[node] || is_below_matched)
         continue;  // below `decode`: not decode itself
       any = true;
       model::Region& region = report.regions[r];
       const WorkSum sum = sum_of(rule, regions, r);
       if (sum.without > 0 && !rule.where_found)
-        region.notes.push_back(
-            fmt::format("no {} by '{}': {} of {} without a payload, or without a value",
-                        of_what,
-                        rule.written,
-                        sum.without,
-                        base::counted(sum.without + sum.occurrences, "instance")));
+        region.notes.push_back(note_without_work(rule, sum));
       else if (sum.without == 0 && sum.occurrences > 0)
         each(rule, region, sum);
     }
     if (!any && !rule.where_found)
-      report.notes.push_back((rule.unit.empty() ? "--flops '" : "--work '") + rule.written +
-                             "' matched no region.");
+      report.notes.push_back(note_unmatched(rule));
   }
 }
 
@@ -301,7 +373,9 @@ double wall_of_sum(const model::Region& region, const WorkSum& sum) {
   if (gpu_time_counts(region))
     return region.gpu->busy_ns_per_occurrence.mean;
   const auto& wall = region.wall.per_occurrence_ns;
-  return sum.least == sum.most ? wall.median : wall.mean;
+  if (sum.least == sum.most)
+    return wall.median;
+  return wall.mean;
 }
 
 }  // namespace
