@@ -69,7 +69,9 @@ std::string_view without(std::string_view name, std::string_view key, Value valu
     return name;
   Printed printed(name.substr(start + key.size()));
   const bool is_at_end = value(printed) && printed.at_end();
-  return is_at_end ? name.substr(0, start) : name;
+  if (!is_at_end)
+    return name;
+  return name.substr(0, start);
 }
 
 /// "XlaModule: jit_step" of XLA's "XlaModule:#hlo_module=jit_step,program_id=7#"; "" of other
@@ -83,10 +85,15 @@ std::string of_xla(std::string_view name) {
     return {};
   const std::string_view title = name.substr(0, hash);
   const std::string_view pairs = name.substr(hash + 2, name.size() - hash - 3);
-  for (const std::string_view key : {"hlo_op", "hlo_module", "module", "name"})
-    for (const std::string_view pair : base::split(pairs, ','))
-      if (pair.size() > key.size() + 1 && pair.starts_with(key) && pair[key.size()] == '=')
-        return std::string(title) + ": " + std::string(pair.substr(key.size() + 1));
+  for (const char* key : {"hlo_op", "hlo_module", "module", "name"}) {
+    const std::string prefix = std::string(key) + "=";
+    for (const std::string_view pair : base::split(pairs, ',')) {
+      if (pair.size() <= prefix.size() || !pair.starts_with(prefix))
+        continue;
+      const std::string_view value = pair.substr(prefix.size());
+      return std::string(title) + ": " + std::string(value);
+    }
+  }
   return {};
 }
 
@@ -94,10 +101,10 @@ std::string_view without_metadata(std::string_view name) {
   if (name.empty() || (name.back() != ']' && !base::is_digit(name.back())))
     return name;
   const auto number = [](Printed& printed) { return printed.number(); };
-  name = without(
-      name, ", input_op_ids = ", [](Printed& printed) { return printed.list(&Printed::producer); });
-  name =
-      without(name, ", sizes = ", [](Printed& printed) { return printed.list(&Printed::shape); });
+  const auto shapes = [](Printed& printed) { return printed.list(&Printed::shape); };
+  const auto producers = [](Printed& printed) { return printed.list(&Printed::producer); };
+  name = without(name, ", input_op_ids = ", producers);
+  name = without(name, ", sizes = ", shapes);
   name = without(name, ", op_id = ", number);
   return without(name, ", seq = ", number);
 }
@@ -146,7 +153,9 @@ std::size_t end_of_hex_id(std::string_view name, std::size_t at) {
   const auto is_hex = [](std::string_view text) { return std::ranges::all_of(text, is_hex_digit); };
   if (word.starts_with("0x") || word.starts_with("0X")) {
     const std::string_view address = word.substr(2);
-    return address.size() >= kShortestAddress && is_hex(address) ? end : at;
+    if (address.size() < kShortestAddress || !is_hex(address))
+      return at;
+    return end;
   }
   if (!is_hex(word))
     return at;
@@ -155,7 +164,10 @@ std::size_t end_of_hex_id(std::string_view name, std::size_t at) {
   const bool between_hyphens =
       at > 0 && name[at - 1] == '-' && end < name.size() && name[end] == '-';
   const bool in_uuid = word.size() == kUuidGroup && between_hyphens;
-  return has_both && (word.size() >= kShortest || in_uuid) ? end : at;
+  const bool is_long = word.size() >= kShortest || in_uuid;
+  if (!has_both || !is_long)
+    return at;
+  return end;
 }
 
 std::string without_numbers(std::string_view name) {
@@ -177,7 +189,8 @@ std::string without_numbers(std::string_view name) {
       out += name[i++];
       continue;
     }
-    if ((end == name.size() || !is_letter(name[end])) && begins_number(name, i))
+    const bool ends_number = end == name.size() || !is_letter(name[end]);
+    if (ends_number && begins_number(name, i))
       add_number_sign();
     else
       out += name.substr(i, end - i);
@@ -186,24 +199,33 @@ std::string without_numbers(std::string_view name) {
   return out;
 }
 
-template <class Value, class How>
-void both(std::optional<Value>& to, const std::optional<Value>& from, How how) {
-  to = to && from ? std::optional<Value>(how(*to, *from)) : std::nullopt;
+/// Unknown where one of both is.
+template <class Value, class Combine>
+void combine(std::optional<Value>& to, const std::optional<Value>& from, Combine combined) {
+  if (to && from)
+    to = combined(*to, *from);
+  else
+    to = std::nullopt;
 }
 
 /// Totals of one name, put together; what cannot be known of the sum (its median) is absent.
 void add(model::RangeSummary& to, const model::RangeSummary& from) {
-  to.occurrences =
-      to.occurrences < 0 || from.occurrences < 0 ? -1 : to.occurrences + from.occurrences;
-  both(to.total_ns, from.total_ns, std::plus<>());
-  both(to.gpu_span_ns, from.gpu_span_ns, std::plus<>());
-  both(to.gpu_operations, from.gpu_operations, std::plus<>());
-  model::SummarySpread& all = to.per_occurrence_ns;
-  both(all.min, from.per_occurrence_ns.min, [](double a, double b) { return std::min(a, b); });
-  both(all.max, from.per_occurrence_ns.max, [](double a, double b) { return std::max(a, b); });
-  all.median = all.stddev = all.mean = std::nullopt;
+  const bool is_count_known = to.occurrences >= 0 && from.occurrences >= 0;
+  if (is_count_known)
+    to.occurrences += from.occurrences;
+  else
+    to.occurrences = -1;
+  combine(to.total_ns, from.total_ns, std::plus<>());
+  combine(to.gpu_span_ns, from.gpu_span_ns, std::plus<>());
+  combine(to.gpu_operations, from.gpu_operations, std::plus<>());
+  const auto smaller = [](double a, double b) { return std::min(a, b); };
+  const auto larger = [](double a, double b) { return std::max(a, b); };
+  model::SummarySpread& spread = to.per_occurrence_ns;
+  combine(spread.min, from.per_occurrence_ns.min, smaller);
+  combine(spread.max, from.per_occurrence_ns.max, larger);
+  spread.median = spread.stddev = spread.mean = std::nullopt;
   if (to.total_ns && to.occurrences > 0)
-    all.mean = *to.total_ns / static_cast<double>(to.occurrences);
+    spread.mean = *to.total_ns / static_cast<double>(to.occurrences);
 }
 
 template <class Rename>
@@ -264,10 +286,12 @@ void fold_summary(model::Summary& summary, Fold fold) {
 std::string folded_name(std::string_view name, FoldNames how) {
   if (how == FoldNames::kOff)
     return std::string(name);
-  if (const std::string xla_name = of_xla(name); !xla_name.empty())
-    return how == FoldNames::kNumbers ? without_numbers(xla_name) : xla_name;
-  const std::string_view left = without_metadata(name);
-  return how == FoldNames::kNumbers ? without_numbers(left) : std::string(left);
+  std::string stem = of_xla(name);
+  if (stem.empty())
+    stem = std::string(without_metadata(name));
+  if (how == FoldNames::kNumbers)
+    return without_numbers(stem);
+  return stem;
 }
 
 bool NameFolder::stays(std::string_view recorded, std::string_view folded) const {
@@ -282,7 +306,9 @@ bool NameFolder::stays(std::string_view recorded, std::string_view folded) const
 }
 
 std::string NameFolder::fold(Session& session) const {
-  return how_ == FoldNames::kOff ? std::string() : fold(session, how_);
+  if (how_ == FoldNames::kOff)
+    return {};
+  return fold(session, how_);
 }
 
 std::string NameFolder::fold(Session& session, FoldNames how) const {
@@ -314,53 +340,77 @@ std::string NameFolder::fold(Session& session, FoldNames how) const {
     fold_summary(session.summary, fold);
   if (folded == 0)
     return {};
+  std::string_view change = "seq, op_id and sizes of PyTorch's emit_nvtx were cut off";
+  if (how == FoldNames::kNumbers)
+    change = "numbers became #";
   std::string text = fmt::format("{} folded to {} ({}); --fold-names off keeps them",
                                  base::counted(folded, "range name was", "range names were"),
                                  base::counted(results.size(), "name"),
-                                 how == FoldNames::kNumbers
-                                     ? "numbers became #"
-                                     : "seq, op_id and sizes of PyTorch's emit_nvtx were cut off");
+                                 change);
   if (stayed > 0)
     text += fmt::format(". {} as recorded: --include or --exclude names them so",
                         base::counted(stayed, "name stayed", "names stayed"));
   return text;
 }
 
+namespace {
+
+struct TimedName {
+  std::uint64_t time_ns = 0;
+  StringId id = 0;
+};
+
+/// Of all ranges, by id.
+std::vector<TimedName> timed_names(const Session& session) {
+  std::vector<std::uint64_t> time_ns(session.strings.size());
+  for (const model::Range& range : session.ranges) {
+    std::int64_t end_ns = range.end_ns;
+    if (end_ns == model::kOpen)
+      end_ns = session.end_ns;
+    if (range.name < time_ns.size())
+      time_ns[range.name] += 1 + static_cast<std::uint64_t>(length_ns(range.start_ns, end_ns));
+  }
+  std::vector<TimedName> names;
+  for (StringId id = 0; id < time_ns.size(); ++id)
+    if (time_ns[id] > 0)
+      names.push_back({time_ns[id], id});
+  return names;
+}
+
+}  // namespace
+
+void NameFolder::merge_others(std::vector<StringId> others, Session& session) const {
+  const std::string merged_name = fmt::format("({} other names)", others.size());
+  const StringId merged = session.strings.intern(merged_name);
+  std::erase_if(others, [&](StringId id) { return stays(session.strings.view(id), merged_name); });
+  std::vector<char> is_merged(session.strings.size());
+  for (const StringId id : others)
+    is_merged[id] = 1;
+  rename(session, [&](StringId id) {
+    if (id < is_merged.size() && is_merged[id] != 0)
+      return merged;
+    return id;
+  });
+}
+
 void NameFolder::bound(Session& session) const {
   if (how_ == FoldNames::kOff || session.ranges.size() <= kMostNames)
     return;
-  std::vector<std::pair<std::uint64_t, StringId>> names;  // with their time, most first
-  const auto count_names = [&] {
-    std::vector<std::uint64_t> time(session.strings.size());
-    for (const model::Range& range : session.ranges) {
-      const std::int64_t end = range.end_ns == model::kOpen ? session.end_ns : range.end_ns;
-      if (range.name < time.size())
-        time[range.name] += 1 + static_cast<std::uint64_t>(length_ns(range.start_ns, end));
-    }
-    names.clear();
-    for (StringId id = 0; id < time.size(); ++id)
-      if (time[id] > 0)
-        names.emplace_back(time[id], id);
-  };
-  count_names();
+  std::vector<TimedName> names = timed_names(session);
   const std::size_t recorded = names.size();
   if (recorded <= kMostNames)
     return;
   if (how_ == FoldNames::kAuto) {
     (void)fold(session, FoldNames::kNumbers);
-    count_names();
+    names = timed_names(session);
   }
   const std::size_t numbered = names.size();
   if (numbered > kMostNames) {
-    std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
-      return a.first != b.first ? a.first > b.first : a.second < b.second;
-    });
-    const std::string other = fmt::format("({} other names)", numbered - kMostNames);
-    const StringId rest = session.strings.intern(other);
-    std::vector<char> folds(session.strings.size());
+    std::ranges::stable_sort(names, std::ranges::greater(), &TimedName::time_ns);
+    std::vector<StringId> others;
     for (std::size_t i = kMostNames; i < names.size(); ++i)
-      folds[names[i].second] = stays(session.strings.view(names[i].second), other) ? 0 : 1;
-    rename(session, [&](StringId id) { return id < folds.size() && folds[id] != 0 ? rest : id; });
+      others.push_back(names[i].id);
+    merge_others(std::move(others), session);
   }
   std::vector<std::string> changes;
   if (numbered < recorded)

@@ -57,6 +57,8 @@ class NameFolder {
  private:
   [[nodiscard]] std::string fold(model::Session& session, FoldNames how) const;
   [[nodiscard]] bool stays(std::string_view recorded, std::string_view folded) const;
+  /// Gives one name to all of them that do not stay.
+  void merge_others(std::vector<model::StringId> others, model::Session& session) const;
 
   FoldNames how_;
   model::RangeSelection ranges_;

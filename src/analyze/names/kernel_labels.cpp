@@ -11,20 +11,21 @@ namespace rangescope::analyze {
 namespace {
 
 constexpr std::size_t kMostWords = 3;
-constexpr std::size_t kMostAlike =
-    300;  // rows of one short name that are compared; more get their shape
+// Rows of one short name whose words are compared: more are labelled by their shape.
+constexpr std::size_t kMostAlike = 300;
 
-bool of_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         static_cast<unsigned char>(c) >= 0x80;
+bool is_identifier_byte(char c) {
+  const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  const bool is_beyond_ascii = static_cast<unsigned char>(c) >= 0x80;
+  return is_letter || is_beyond_ascii || base::is_digit(c);
 }
 
 std::string without_anonymous(std::string_view name) {
-  return base::replace_all(
-      base::replace_all(name, "(anonymous namespace)::", ""), "<unnamed>::", "");
+  const std::string without_long = base::replace_all(name, "(anonymous namespace)::", "");
+  return base::replace_all(without_long, "<unnamed>::", "");
 }
 
-/// Words behind the short name, each once, in their order: template arguments, then parameters.
+/// WordSet behind the short name, each once, in their order: template arguments, then parameters.
 std::vector<std::string> words_of(const model::KernelRow& row) {
   const std::string name = without_anonymous(row.name);
   const std::size_t short_name = name.find(row.short_name);
@@ -35,7 +36,7 @@ std::vector<std::string> words_of(const model::KernelRow& row) {
   std::set<std::string_view> seen;
   while (!rest.empty()) {
     std::size_t end = 0;
-    while (end < rest.size() && of_word(rest[end]))
+    while (end < rest.size() && is_identifier_byte(rest[end]))
       ++end;
     const std::string_view word = rest.substr(0, end);
     const bool is_namespace = rest.substr(end).starts_with("::");
@@ -58,33 +59,44 @@ std::string shape_text(const model::KernelShape& shape) {
   return "grid " + size_text(shape.grid) + ", block " + size_text(shape.block);
 }
 
+using WordSet = std::set<std::string>;
+
+/// The word of `own` that the fewest of `others` have: of equals the first, but a name rather than
+/// a number. Null if all others have all of them.
+const std::string* rarest_word(const std::vector<std::string>& own,
+                               const std::vector<const WordSet*>& others) {
+  const std::string* rarest = nullptr;
+  std::size_t fewest = others.size();
+  for (const std::string& word : own) {
+    const auto shared = static_cast<std::size_t>(
+        std::ranges::count_if(others, [&](const WordSet* other) { return other->contains(word); }));
+    const bool is_name = word.size() > 2 && !base::is_digit(word[0]);
+    const bool is_equal = rarest != nullptr && shared == fewest;
+    const bool replaces_number = is_equal && is_name && base::is_digit((*rarest)[0]);
+    if (shared >= fewest && !replaces_number)
+      continue;
+    fewest = shared;
+    rarest = &word;
+  }
+  return rarest;
+}
+
 /// The words of `own` that the fewest of `others` have, as long as each leaves fewer that have all
 /// of them.
-std::vector<std::string> telling(const std::vector<std::string>& own,
-                                 std::vector<const std::set<std::string>*> others) {
+std::vector<std::string> distinguishing_words(const std::vector<std::string>& own,
+                                              std::vector<const WordSet*> others) {
   std::vector<std::string> chosen;
   while (!others.empty() && chosen.size() < kMostWords) {
-    const std::string* best = nullptr;
-    std::size_t fewest = others.size();
-    for (const std::string& word : own) {
-      const auto shared = static_cast<std::size_t>(std::count_if(
-          others.begin(), others.end(), [&](const auto* other) { return other->contains(word); }));
-      const bool is_name = word.size() > 2 && (word[0] < '0' || word[0] > '9');
-      const bool is_equal = best != nullptr && shared == fewest;
-      const bool replaces_number = is_equal && is_name && (*best)[0] >= '0' && (*best)[0] <= '9';
-      if (shared >= fewest && !replaces_number)
-        continue;
-      fewest = shared;
-      best = &word;
-    }
-    if (best == nullptr)
+    const std::string* word = rarest_word(own, others);
+    if (word == nullptr)
       break;
-    chosen.push_back(*best);
-    std::erase_if(others, [&](const auto* other) { return !other->contains(*best); });
+    chosen.push_back(*word);
+    std::erase_if(others, [&](const WordSet* other) { return !other->contains(*word); });
   }
-  std::sort(chosen.begin(), chosen.end(), [&](const std::string& a, const std::string& b) {
-    return std::find(own.begin(), own.end(), a) < std::find(own.begin(), own.end(), b);
-  });
+  const auto place_of = [&](const std::string& word) {
+    return std::ranges::find(own, word) - own.begin();
+  };
+  std::ranges::sort(chosen, {}, place_of);
   return chosen;
 }
 
@@ -102,27 +114,32 @@ void name_wrapped(model::KernelRow& row) {
     row.label += "<" + *first + ">";
 }
 
-/// Labels rows of one short name by the words that differ, else by their shape.
-void label_alike(const std::string& name, const std::vector<model::KernelRow*>& rows) {
+/// Adds to each label the words that distinguish the row.
+void label_by_words(const std::string& name, const std::vector<model::KernelRow*>& rows) {
   std::vector<std::vector<std::string>> words;
-  std::vector<std::set<std::string>> sets;
-  for (std::size_t i = 0; i < rows.size() && rows.size() <= kMostAlike; ++i) {
-    words.push_back(words_of(*rows[i]));
+  std::vector<WordSet> sets;
+  for (const model::KernelRow* row : rows) {
+    words.push_back(words_of(*row));
     sets.emplace_back(words.back().begin(), words.back().end());
   }
-  std::map<std::string, std::size_t> used;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::vector<const std::set<std::string>*> others;
+    std::vector<const WordSet*> others;
     for (std::size_t k = 0; k < sets.size(); ++k)
       if (k != i)
         others.push_back(&sets[k]);
-    std::vector<std::string> differs;
-    if (!words.empty())
-      differs = telling(words[i], std::move(others));
-    if (!differs.empty())
-      rows[i]->label = name + "<" + base::join(differs, ", ") + ">";
-    ++used[rows[i]->label];
+    const auto distinguishing = distinguishing_words(words[i], std::move(others));
+    if (!distinguishing.empty())
+      rows[i]->label = name + "<" + base::join(distinguishing, ", ") + ">";
   }
+}
+
+/// Labels rows of one short name by the words that differ, else by their shape.
+void label_alike(const std::string& name, const std::vector<model::KernelRow*>& rows) {
+  if (rows.size() <= kMostAlike)
+    label_by_words(name, rows);
+  std::map<std::string, std::size_t> used;
+  for (const model::KernelRow* row : rows)
+    ++used[row->label];
   for (model::KernelRow* row : rows)
     if (used[row->label] > 1)
       row->label += " (" + shape_text(row->shape) + ")";
@@ -133,7 +150,9 @@ void label_alike(const std::string& name, const std::vector<model::KernelRow*>& 
 void tell_kernels_apart(model::Report& report) {
   std::map<std::string, std::vector<model::KernelRow*>> rows_of;
   for (model::KernelRow& row : report.kernels) {
-    row.label = row.short_name.empty() ? row.name : row.short_name;
+    row.label = row.short_name;
+    if (row.label.empty())
+      row.label = row.name;
     rows_of[row.label].push_back(&row);
   }
   for (const auto& [name, rows] : rows_of) {
@@ -148,9 +167,11 @@ void tell_kernels_apart(model::Report& report) {
   const auto apply = [&](base::Held<model::GpuWork>& work) {
     if (!work)
       return;
-    for (model::KernelRow& row : work->top_kernels)
-      if (const auto found = labels.find(row.name); found != labels.end())
+    for (model::KernelRow& row : work->top_kernels) {
+      const auto found = labels.find(row.name);
+      if (found != labels.end())
         row.label = *found->second;
+    }
   };
   apply(report.total);
   apply(report.unattributed);
@@ -183,7 +204,10 @@ std::string folded_kernel(std::string_view name) {
     folded = folded.substr(space + 1);
   if (folded.empty())
     return std::string(name);
-  return std::string(folded) + (folded.ends_with("::") ? "{lambda}" : "");
+  std::string kernel(folded);
+  if (kernel.ends_with("::"))
+    kernel += "{lambda}";
+  return kernel;
 }
 
 }  // namespace rangescope::analyze
