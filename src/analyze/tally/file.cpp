@@ -248,8 +248,8 @@ void visit_gpu(Io& io, T& gpu, std::size_t kernels) {
   }
   visit(io, gpu.latency);
   const auto* kernel = gpu.kernels.empty() ? nullptr : &gpu.kernels.front().duration;
-  bool one_each = false,
-       kernels_alone = false;  // one kernel an occurrence; and the GPU did nothing else
+  bool one_each = false;       // one kernel an occurrence
+  bool kernels_alone = false;  // the GPU did nothing else
   if constexpr (!Io::kReads) {
     one_each = kernel != nullptr && gpu.kernel() == *kernel;
     kernels_alone = gpu.busy() == gpu.kernel();
@@ -287,22 +287,44 @@ void visit_optional(Io& io, T& gpu, std::size_t kernels) {
     visit_gpu(io, *gpu, kernels);
 }
 
-template <class Io, class T, class D>
-void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
-  std::uint32_t up = r.parent == kNone ? 0 : number - r.parent;
+/// As the distance from the region, `number`; 0 for none.
+template <class Io, class Parent>
+void visit_parent(Io& io, Parent& parent, std::uint32_t number) {
+  std::uint32_t up = 0;
+  if (parent != kNone)
+    up = number - parent;
   io.field(up);
   io.check(up <= number);
-  if constexpr (Io::kReads)
-    r.parent = up == 0 || up > number ? kNone : number - up;
+  if constexpr (Io::kReads) {
+    parent = kNone;
+    if (up > 0 && up <= number)
+      parent = number - up;
+  }
+}
+
+/// 0 for a push/pop range, 1 for a start/end range, 2 for a module.
+template <class Io, class T>
+void visit_kind(Io& io, T& region) {
+  constexpr std::uint8_t kModule = 2;
+  auto kind = static_cast<std::uint8_t>(region.kind);
+  if (region.module)
+    kind = kModule;
+  io.field(kind);
+  io.check(kind <= kModule);
+  if constexpr (Io::kReads) {
+    region.module = kind == kModule;
+    region.kind = model::RangeKind::kPushPop;
+    if (kind == 1)
+      region.kind = model::RangeKind::kStartEnd;
+  }
+}
+
+template <class Io, class T, class D>
+void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
+  visit_parent(io, r.parent, number);
   io.index(r.domain, digest.names.size());
   io.index(r.name, digest.names.size());
-  auto kind = static_cast<std::uint8_t>(r.module ? 2 : static_cast<int>(r.kind));
-  io.field(kind);
-  io.check(kind <= 2);
-  if constexpr (Io::kReads) {
-    r.module = kind == 2;
-    r.kind = kind == 1 ? model::RangeKind::kStartEnd : model::RangeKind::kPushPop;
-  }
+  visit_kind(io, r);
   io.near(r.first_start_ns, digest.begin_ns);
   visit(io, r.wall);
   visit(io, r.unsettled);
@@ -356,6 +378,33 @@ void visit_kernel(Io& io, T& k, std::size_t names) {
   }
 }
 
+/// In thousandths.
+template <class Io, class Ns>
+void visit_short_time(Io& io, Ns& ns) {
+  auto thousandths = static_cast<std::uint64_t>(std::clamp(ns, 0.0, 1e9) * 1000);
+  io.field(thousandths);
+  if constexpr (Io::kReads)
+    ns = static_cast<double>(thousandths) / 1000;
+}
+
+template <class Io, class T, class D>
+void visit_process(Io& io, T& process, const D& digest) {
+  io.field(process.pid);
+  io.field(process.parent_pid);
+  io.field(process.rank);
+  io.field(process.local_rank);
+  io.field(process.world);
+  io.index(process.name, digest.names.size());
+  io.index(process.host, digest.names.size());
+  io.index(process.run, digest.names.size());
+  io.near(process.start_ns, digest.begin_ns);
+  io.near(process.end_ns, process.start_ns);
+  io.field(process.ranges);
+  io.field(process.kernels);
+  visit_short_time(io, process.range_own_ns);
+  visit_short_time(io, process.range_pair_ns);
+}
+
 /// What comes before the regions.
 template <class Io, class D>
 void visit_head(Io& io, D& d) {
@@ -373,22 +422,8 @@ void visit_head(Io& io, D& d) {
   io.flag(d.sampled);
   io.flag(d.counted);
   io.list(d.processes, kMostList, 14);
-  for (auto& p : d.processes) {
-    for (auto* number : {&p.pid, &p.parent_pid, &p.rank, &p.local_rank, &p.world})
-      io.field(*number);
-    for (auto* name : {&p.name, &p.host, &p.run})
-      io.index(*name, d.names.size());
-    io.near(p.start_ns, d.begin_ns);
-    io.near(p.end_ns, p.start_ns);
-    for (auto* number : {&p.ranges, &p.kernels})
-      io.field(*number);
-    for (auto* ns : {&p.range_own_ns, &p.range_pair_ns}) {
-      auto thousandths = static_cast<std::uint64_t>(std::clamp(*ns, 0.0, 1e9) * 1000);
-      io.field(thousandths);
-      if constexpr (Io::kReads)
-        *ns = static_cast<double>(thousandths) / 1000;
-    }
-  }
+  for (auto& process : d.processes)
+    visit_process(io, process, d);
   io.list(d.devices, kMostList, 26);
   for (auto& device : d.devices) {
     io.index_or_none(device.process, d.processes.size());

@@ -26,7 +26,9 @@ constexpr std::size_t kMostLengths = 16384, kFewestLengths = 8, kMostLengthsOfRe
 
 std::int64_t whole(double value) {
   const bool has_integer = std::isfinite(value) && std::abs(value) < 9e18;
-  return has_integer ? std::llround(value) : kUnknown;
+  if (!has_integer)
+    return kUnknown;
+  return std::llround(value);
 }
 
 /// Closes the shortest gaps.
@@ -57,15 +59,16 @@ class Maker {
         regions_(regions) {}
 
   Digest run() {
-    head();
-    processes();
-    regions();
-    kernels();
-    collectives();
-    open();
-    works();
-    tally_memory(
-        report_, regions_, [this](std::string_view text) { return name(text); }, out_);
+    describe_run();
+    add_processes();
+    add_devices();
+    add_regions();
+    add_kernels();
+    add_collectives();
+    add_open_time();
+    add_works();
+    const auto name_of = [this](std::string_view text) { return name(text); };
+    tally_memory(report_, regions_, name_of, out_);
     for (const model::Loss& loss : report_.losses)
       out_.losses.push_back({rank_, std::string(loss.kind.id()), loss.detail, loss.count});
     return std::move(out_);
@@ -84,27 +87,29 @@ class Maker {
   std::uint32_t name(model::StringId id) { return name(session_.strings.view(id)); }
   [[nodiscard]] std::int64_t utc(std::int64_t time_ns) const { return plus(time_ns, offset_); }
 
-  void head() {
+  void describe_run() {
     out_.tool = base::tool_version();
     out_.sources = report_.run.sources;
     std::sort(out_.sources.begin(), out_.sources.end());
     out_.sources.erase(std::unique(out_.sources.begin(), out_.sources.end()), out_.sources.end());
     const model::Clock& clock = session_.clock;
     out_.utc = clock.anchor_unix_ns != 0;
-    offset_ = out_.utc ? clock.anchor_unix_ns - clock.anchor_ns : 0;
+    if (out_.utc)
+      offset_ = clock.anchor_unix_ns - clock.anchor_ns;
     out_.begin_ns = utc(session_.begin_ns);
     out_.end_ns = utc(session_.end_ns);
     out_.sampled = !session_.cpu.samples.empty();
     out_.counted = !session_.measurements.empty() || !session_.samples.empty();
   }
 
-  void processes() {
+  void add_processes() {
     std::map<std::uint32_t, std::uint32_t> of_rank;
     for (std::size_t p = 0; p < session_.processes.size(); ++p) {
       const model::Process& recorded = session_.processes[p];
       CountedProcess& process = out_.processes.emplace_back(CountedProcess{recorded});
-      for (const auto text : {&model::Process::name, &model::Process::host, &model::Process::run})
-        process.*text = name(recorded.*text);
+      process.name = name(recorded.name);
+      process.host = name(recorded.host);
+      process.run = name(recorded.run);
       process.start_ns = utc(recorded.start_ns);
       process.end_ns = utc(recorded.end_ns);
       process.ranges = static_cast<std::uint64_t>(report_.processes[p].ranges);
@@ -114,6 +119,9 @@ class Maker {
       if (rank != kNone && (rank_ == kNone || rank < rank_))
         rank_ = rank;
     }
+  }
+
+  void add_devices() {
     for (std::size_t i = 0; i < report_.devices.size(); ++i) {
       model::Device device = report_.devices[i];
       device.name = name(report_.device_names[i]);
@@ -125,36 +133,41 @@ class Maker {
     }
   }
 
-  void regions() {
+  void add_regions() {
     const Regions of{session_, options_, tree_, details_.keys, details_.by_cell};
     const RankTimes times(of);
-    const std::size_t max_lengths = std::clamp(
-        kMostLengths / std::max<std::size_t>(1, regions_), kFewestLengths, kMostLengthsOfRegion);
+    const std::size_t even_share = kMostLengths / std::max<std::size_t>(1, regions_);
+    const std::size_t max_lengths = std::clamp(even_share, kFewestLengths, kMostLengthsOfRegion);
     region_of_.assign(tree_.nodes.size(), kNone);
     for (std::uint32_t r = 0; r < regions_; ++r) {
-      const analyze::RegionKey& key = details_.keys[r];
       const model::Region& reported = report_.regions[r];
-      const analyze::Node& node = tree_.nodes[key.node];
-      region_of_[key.node] = r;
-      Region region;
-      region.parent = key.parent;
-      region.domain = name(session_.domains[node.domain].name);
-      region.name = name(node.name);
-      region.kind = node.kind;
-      region.module = node.module;
-      region.first_start_ns = utc(node.first_start_ns);
-      visit_numbers(
-          [&](auto field, auto, auto, auto report) { take(reported, report, region.*field); });
+      region_of_[details_.keys[r].node] = r;
+      Region region = described_region(details_.keys[r], reported);
       for (const std::uint32_t cell : of.cells(r))
         region.replayed += tree_.cells[cell].replayed;
-      static_cast<ByRank&>(region) = times.of(std::span(&r, 1), max_lengths);
-      occurrences(occurrences_of(of, details_.phases, std::span(&r, 1)), reported, region);
-      if (reported.gpu)
-        region.gpu = gpu(*reported.gpu);
-      if (region.gpu)
-        gpu_occurrences(of, r, *region.gpu);
+      const std::span<const std::uint32_t> members(&r, 1);
+      static_cast<ByRank&>(region) = times.of(members, max_lengths);
+      add_occurrences(occurrences_of(of, details_.phases, members), reported, region);
+      if (reported.gpu) {
+        region.gpu = gpu_of_report(*reported.gpu);
+        add_gpu_occurrences(of, r, *region.gpu);
+      }
       out_.regions.push_back(std::move(region));
     }
+  }
+
+  Region described_region(const analyze::RegionKey& key, const model::Region& reported) {
+    const analyze::Node& node = tree_.nodes[key.node];
+    Region region;
+    region.parent = key.parent;
+    region.domain = name(session_.domains[node.domain].name);
+    region.name = name(node.name);
+    region.kind = node.kind;
+    region.module = node.module;
+    region.first_start_ns = utc(node.first_start_ns);
+    visit_numbers(
+        [&](auto field, auto, auto, auto report) { take(reported, report, region.*field); });
+    return region;
   }
 
   static void take(const model::Region& from,
@@ -172,8 +185,8 @@ class Maker {
   }
   static void take(const model::Region&, NotInReports, std::int64_t&) {}
 
-  /// As add_occurrences() does: where counters slowed some, the distribution is of the others.
-  void occurrences(const Occurrences& of, const model::Region& from, Region& region) const {
+  /// As analyze::add_occurrences(): where counters slowed some, the distribution is of the others.
+  void add_occurrences(const Occurrences& of, const model::Region& from, Region& region) const {
     Distribution settled;
     settled.add(of.unlisted);
     for (const std::int64_t length : of.settled)
@@ -204,11 +217,14 @@ class Maker {
     return std::llround(*region.steady->busy_share * region.steady->wall_total_ns);
   }
 
-  static Gpu gpu(const model::GpuWork& from) {
+  static Gpu gpu_of_report(const model::GpuWork& from) {
     Gpu out;
     out.kernel_ns.emplace();
-    for (std::size_t i = 0; i < kGpuCounts.size(); ++i)
-      out.counts[i] = from.*kGpuCounts[i] < 0 ? kUnknown : from.*kGpuCounts[i];
+    for (std::size_t i = 0; i < kGpuCounts.size(); ++i) {
+      out.counts[i] = from.*kGpuCounts[i];
+      if (out.counts[i] < 0)
+        out.counts[i] = kUnknown;
+    }
     for (std::size_t i = 0; i < kGpuTimes.size(); ++i)
       out.times[i] = whole(from.*kGpuTimes[i]);
     out.partial = from.partial;
@@ -217,7 +233,7 @@ class Maker {
     return out;
   }
 
-  void gpu_occurrences(const Regions& of, std::size_t r, Gpu& gpu) const {
+  void add_gpu_occurrences(const Regions& of, std::size_t r, Gpu& gpu) const {
     gpu.busy_ns.emplace();
     if (session_.unrecorded.kernels)
       return;
@@ -232,18 +248,23 @@ class Maker {
       gpu.busy_ns->add(ns);
   }
 
-  void kernels() {
+  void add_kernels() {
     if (report_.total)
-      out_.total = gpu(*report_.total);
+      out_.total = gpu_of_report(*report_.total);
     if (report_.unattributed)
-      out_.unattributed = gpu(*report_.unattributed);
+      out_.unattributed = gpu_of_report(*report_.unattributed);
     const analyze::KernelGroups& groups = details_.gpu.groups;
     for (const analyze::KernelGroups::ShownKernel& shown : groups.names) {
       const model::KernelName& recorded = session_.kernel_names[shown.kernel_name];
-      out_.kernels.push_back(
-          {name(analyze::shown_name(recorded)), name(recorded.short_name), shown.nccl, {}, {}});
+      KernelTally& kernel = out_.kernels.emplace_back();
+      kernel.name = name(analyze::shown_name(recorded));
+      kernel.short_name = name(recorded.short_name);
+      kernel.nccl = shown.nccl;
     }
-    groups.wide ? add_groups(groups.times64) : add_groups(groups.times32);
+    if (groups.wide)
+      add_groups(groups.times64);
+    else
+      add_groups(groups.times32);
     for (Region& region : out_.regions)
       if (region.gpu)
         sort(*region.gpu);
@@ -273,18 +294,21 @@ class Maker {
         if (gpu == nullptr)
           continue;
         gpu->latency.add(latency);
-        if (entry.region == sets.total_region)
-          continue;  // Digest::kernels has them
-        const auto sum = std::ranges::find(gpu->kernels, group.name, &KernelSum::name);
-        if (sum == gpu->kernels.end())
-          gpu->kernels.push_back({group.name, duration});
-        else
-          sum->duration.add(duration);
+        if (entry.region != sets.total_region)  // Digest::kernels has those
+          add_kernel(group.name, duration, *gpu);
       }
     }
     for (std::size_t k = 0; k < shapes.size(); ++k)
       for (const auto& [shape, calls] : shapes[k])
         out_.kernels[k].shapes.push_back({shape, calls});
+  }
+
+  static void add_kernel(std::uint32_t name, const Distribution& duration, Gpu& gpu) {
+    const auto sum = std::ranges::find(gpu.kernels, name, &KernelSum::name);
+    if (sum == gpu.kernels.end())
+      gpu.kernels.push_back({name, duration});
+    else
+      sum->duration.add(duration);
   }
 
   /// The work that a kernel launched in an entry's region is added to: of a region its own kernels;
@@ -297,12 +321,19 @@ class Maker {
     if (entry.region >= out_.regions.size() || !entry.exclusive)
       return nullptr;
     std::optional<Gpu>& gpu = out_.regions[entry.region].gpu;
-    return gpu ? &*gpu : nullptr;
+    if (!gpu)
+      return nullptr;
+    return &*gpu;
   }
 
-  void collectives() {
-    const CollectiveCalls of_one = details_.calls ? CollectiveCalls{} : find_collectives(session_);
-    const CollectiveCalls& found = details_.calls ? *details_.calls : of_one;
+  void add_collectives() {
+    if (details_.calls)
+      add_collectives(*details_.calls);
+    else
+      add_collectives(find_collectives(session_));
+  }
+
+  void add_collectives(const CollectiveCalls& found) {
     const Surroundings surroundings(session_, options_, tree_, found);
     add_calls(found, surroundings);
     add_standing(found, surroundings);
@@ -326,8 +357,8 @@ class Maker {
 
   void add_calls(const CollectiveCalls& found, const Surroundings& surroundings) {
     const std::vector<RankCalls> ranks = calls_by_rank(found);
-    const std::size_t max_calls =
-        std::max<std::size_t>(1, kMostKeptCalls / std::max<std::size_t>(1, ranks.size()));
+    const std::size_t even_share = kMostKeptCalls / std::max<std::size_t>(1, ranks.size());
+    const std::size_t max_calls = std::max<std::size_t>(1, even_share);
     for (const auto& [first, last] : ranks) {
       Calls calls = calls_like(found.calls[first], found);
       calls.made_calls = last - first;
@@ -343,14 +374,19 @@ class Maker {
     const std::size_t first = surroundings.around.size() - found.standing.size();
     for (std::size_t i = 0; i < found.standing.size(); ++i) {
       const analyze::CollectiveCall& call = found.standing[i];
-      const Calls like = calls_like(call, found);
-      const auto same = std::ranges::find_if(out_.collectives, [&](const Calls& calls) {
-        return calls.process == like.process && calls.nccl == like.nccl &&
-               calls.communicator == like.communicator;
-      });
-      Calls& calls = same != out_.collectives.end() ? *same : out_.collectives.emplace_back(like);
+      Calls& calls = add_or_find(calls_like(call, found));
       fill(calls.standing.emplace_back(), call, surroundings, first + i, calls.other_kernels);
     }
+  }
+
+  /// The calls of the digest with the process and communicator of `like`.
+  Calls& add_or_find(Calls like) {
+    for (Calls& calls : out_.collectives) {
+      const bool is_same_library = calls.process == like.process && calls.nccl == like.nccl;
+      if (is_same_library && calls.communicator == like.communicator)
+        return calls;
+    }
+    return out_.collectives.emplace_back(std::move(like));
   }
 
   /// Without calls, of its process and communicator.
@@ -448,7 +484,8 @@ class Maker {
     for (auto& [process, of_process] : processes) {
       Messaging& messaging = of_process.messaging;
       messaging.process = process;
-      of_process.choose_shift(std::max<std::size_t>(1, kMostKeptEnds / processes.size()));
+      const std::size_t even_share = kMostKeptEnds / processes.size();
+      of_process.choose_shift(std::max<std::size_t>(1, even_share));
       std::map<std::uint32_t, std::uint32_t> place_of_call = of_process.keep_ends();
       for (auto& [index, place] : place_of_call) {
         place = static_cast<std::uint32_t>(messaging.calls.size());
@@ -508,7 +545,8 @@ class Maker {
             Spans& other_kernels) {
     const Around& around = surroundings.around[number];
     into.name = name(call.name);
-    into.region = around.path == kNone ? kNone : region_of_[around.path];
+    if (around.path != kNone)
+      into.region = region_of_[around.path];
     into.start_ns = utc(call.start_ns);
     into.end_ns = utc(call.end_ns);
     into.bytes = whole(call.bytes);
@@ -540,7 +578,7 @@ class Maker {
     return entry->second;
   }
 
-  void open() {
+  void add_open_time() {
     Open of_host;
     for (const model::OpenSpan& span : session_.open_spans)
       of_host.closed_ns = plus(of_host.closed_ns, span.between_ns);
@@ -552,7 +590,10 @@ class Maker {
     analyze::Spans spans = analyze::top_spans(session_, tree_);
     for (auto& [start, end] : spans) {
       start = utc(start);
-      end = end == model::kOpen ? INT64_MAX : std::max(start, utc(end));
+      if (end == model::kOpen)
+        end = INT64_MAX;
+      else
+        end = std::max(start, utc(end));
     }
     std::sort(spans.begin(), spans.end());
     Open overlapping;
@@ -583,8 +624,9 @@ class Maker {
     open.spans = std::move(kept);
   }
 
-  void works() {
-    Works works = works_of(session_, report_, [&](std::string_view text) { return name(text); });
+  void add_works() {
+    const auto name_of = [this](std::string_view text) { return name(text); };
+    Works works = works_of(session_, report_, name_of);
     std::map<std::uint32_t, std::uint32_t> kernel_of_name;
     for (std::uint32_t k = 0; k < out_.kernels.size(); ++k)
       kernel_of_name[out_.kernels[k].name] = k;
@@ -607,8 +649,9 @@ class Maker {
   void keep_longest_kernels(const std::map<std::uint32_t, std::uint32_t>& kernel_of_name,
                             WorkOfRank& work) const {
     std::vector<WorkOfRank::Paced>& kernels = work.paced;
-    std::erase_if(kernels,
-                  [&](const auto& kernel) { return !kernel_of_name.contains(kernel.name); });
+    std::erase_if(kernels, [&](const WorkOfRank::Paced& kernel) {
+      return !kernel_of_name.contains(kernel.name);
+    });
     std::sort(kernels.begin(), kernels.end(), [&](const auto& a, const auto& b) {
       if (a.ns != b.ns)
         return a.ns > b.ns;
@@ -623,9 +666,12 @@ class Maker {
 
   /// The mean of neighbours where there are many samples.
   [[nodiscard]] SampledClock thinned(const SampledClock& recorded) const {
-    const bool is_of_process = recorded.process < out_.processes.size();
-    SampledClock clock{
-        is_of_process ? recorded.process : kNone, recorded.uuid, recorded.limited, {}};
+    SampledClock clock;
+    clock.process = recorded.process;
+    if (recorded.process >= out_.processes.size())
+      clock.process = kNone;
+    clock.uuid = recorded.uuid;
+    clock.limited = recorded.limited;
     const auto& samples = recorded.samples;
     const std::size_t step = (samples.size() + kMostClockSamples - 1) / kMostClockSamples;
     for (std::size_t first = 0; first < samples.size(); first += step) {
@@ -638,11 +684,11 @@ class Maker {
       }
       if (covered_ns <= 0)
         continue;
-      const double mean = sum / static_cast<double>(covered_ns);
-      clock.samples.push_back({utc(samples[first].start_ns),
-                               utc(samples[end - 1].end_ns),
-                               covered_ns,
-                               step == 1 ? samples[first].value : mean});
+      double mean = sum / static_cast<double>(covered_ns);
+      if (step == 1)
+        mean = samples[first].value;
+      clock.samples.push_back(
+          {utc(samples[first].start_ns), utc(samples[end - 1].end_ns), covered_ns, mean});
     }
     return clock;
   }

@@ -58,12 +58,11 @@ void order_kernels(Digest& digest) {
     sort(region.gpu);
   sort(digest.total);
   sort(digest.unattributed);
+  const auto name_and_size = [](const WorkOfRank::Paced& kernel) {
+    return std::pair(kernel.name, kernel.size);
+  };
   for (WorkOfRank& work : digest.works)
-    std::stable_sort(work.paced.begin(),
-                     work.paced.end(),
-                     [](const WorkOfRank::Paced& a, const WorkOfRank::Paced& b) {
-                       return std::tie(a.name, a.size) < std::tie(b.name, b.size);
-                     });
+    std::ranges::stable_sort(work.paced, {}, name_and_size);
 }
 
 void order_regions(Digest& digest) {
@@ -71,16 +70,14 @@ void order_regions(Digest& digest) {
     const Region& region = digest.regions[r];
     return std::tuple(region.domain, region.kind, region.name, r);
   };
-  const auto order = depth_first(digest.regions,
-                                 [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  const auto is_before = [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); };
+  const auto order = depth_first(digest.regions, is_before);
   permute(digest.regions, order);
   renumber(digest, {.regions = places(order)});
   std::ranges::sort(digest.memory_of_regions, {}, &MemoryOfRegion::region);
-  for (Region& region : digest.regions) {
-    const auto before = [](const OfRank& a, const OfRank& b) { return a.rank < b.rank; };
-    if (!std::is_sorted(region.ranks.begin(), region.ranks.end(), before))
-      std::stable_sort(region.ranks.begin(), region.ranks.end(), before);
-  }
+  for (Region& region : digest.regions)
+    if (!std::ranges::is_sorted(region.ranks, {}, &OfRank::rank))
+      std::ranges::stable_sort(region.ranks, {}, &OfRank::rank);
   for (auto& context : digest.contexts)
     std::sort(context.begin(), context.end());
   const auto of_contexts = sorted(digest.contexts, std::less<>());
@@ -88,44 +85,50 @@ void order_regions(Digest& digest) {
   renumber(digest, {.contexts = places(of_contexts)});
 }
 
+/// By rank. Those of one rank come from one digest, and keep its order.
+bool is_process_before(const CountedProcess& a, const CountedProcess& b) {
+  if (a.rank != b.rank)
+    return a.rank < b.rank;
+  if (a.rank != kNone)
+    return false;
+  return std::tie(a.run, a.start_ns, a.pid) < std::tie(b.run, b.start_ns, b.pid);
+}
+
 void order_processes(Digest& digest) {
-  // Those of one rank come from one digest, and keep its order.
-  const auto order = sorted(digest.processes, [](const CountedProcess& a, const CountedProcess& b) {
-    const auto unranked = [](const CountedProcess& process) {
-      if (process.rank != kNone)
-        return std::tuple(0u, std::int64_t{0}, 0u);
-      return std::tuple(process.run, process.start_ns, process.pid);
-    };
-    return std::pair(a.rank, unranked(a)) < std::pair(b.rank, unranked(b));
-  });
+  const auto order = sorted(digest.processes, is_process_before);
   permute(digest.processes, order);
   renumber(digest, {.processes = places(order)});
-  std::stable_sort(digest.devices.begin(),
-                   digest.devices.end(),
-                   [](const model::Device& a, const model::Device& b) {
-                     return std::pair(a.process, a.ordinal) < std::pair(b.process, b.ordinal);
-                   });
+}
+
+/// By process, whose order must be the final one.
+void order_by_process(Digest& digest) {
+  const auto device_key = [](const model::Device& device) {
+    return std::pair(device.process, device.ordinal);
+  };
+  const auto clock_key = [](const SampledClock& clock) {
+    return std::tuple(clock.process, clock.uuid, clock.limited, clock.samples.front().start_ns);
+  };
+  const auto calls_key = [](const Calls& calls) {
+    return std::tuple(calls.process, calls.nccl, calls.communicator);
+  };
+  std::ranges::stable_sort(digest.devices, {}, device_key);
   std::ranges::stable_sort(digest.works, {}, &WorkOfRank::rank);
   std::ranges::stable_sort(digest.memory, {}, &MemoryOfDevice::process);
-  std::stable_sort(
-      digest.clocks.begin(), digest.clocks.end(), [](const SampledClock& a, const SampledClock& b) {
-        return std::tuple(a.process, a.uuid, a.limited, a.samples.front().start_ns) <
-               std::tuple(b.process, b.uuid, b.limited, b.samples.front().start_ns);
-      });
+  std::ranges::stable_sort(digest.clocks, {}, clock_key);
   std::ranges::stable_sort(digest.messaging, {}, &Messaging::process);
-  std::stable_sort(
-      digest.collectives.begin(), digest.collectives.end(), [](const Calls& a, const Calls& b) {
-        return std::tie(a.process, a.nccl, a.communicator) <
-               std::tie(b.process, b.nccl, b.communicator);
-      });
+  std::ranges::stable_sort(digest.collectives, {}, calls_key);
 }
 
 }  // namespace
 
 void renumber(Digest& digest, const Places& to) {
   const auto move = [](const std::vector<std::uint32_t>& places, auto&... numbers) {
+    const auto move_one = [&](std::uint32_t& number) {
+      if (number != kNone)
+        number = places[number];
+    };
     if (!places.empty())
-      ((numbers = numbers == kNone ? kNone : places[numbers]), ...);
+      (move_one(numbers), ...);
   };
   const auto gpu = [&](std::optional<Gpu>& of) {
     if (of && !to.kernels.empty())
@@ -188,6 +191,7 @@ Digest in_order(Digest digest) {
   order_kernels(digest);
   order_regions(digest);
   order_processes(digest);
+  order_by_process(digest);
   std::stable_sort(digest.losses.begin(), digest.losses.end());
   return digest;
 }
