@@ -50,54 +50,97 @@ bool has_different_parts(const Session& session, const Tree& tree, std::size_t n
   return session.strings.view(tree.cells[root].name) == model::kBackward;
 }
 
-/// How many of the occurrences, in time order, warm the range up. `busy`: as find_phases() has it.
-std::size_t warm_ups(const Session& session,
-                     const Tree& tree,
-                     const std::vector<std::uint32_t>& in_order,
-                     const UnlistedOfCell* unlisted,
-                     const std::vector<std::uint64_t>& busy,
-                     bool parts_differ) {
-  const std::size_t listed = in_order.size(),
-                    n = listed + (unlisted == nullptr ? 0 : unlisted->count());
-  std::size_t max_count = std::max<std::size_t>(1, n / 3);
-  if (n == 2 && listed == 2 && !busy.empty()) {
-    const std::array wall_ns = {wall_of(session, tree, in_order[0]),
-                                wall_of(session, tree, in_order[1])};
-    const std::array busy_ns = {static_cast<double>(busy[in_order[0]]),
-                                static_cast<double>(busy[in_order[1]])};
-    return is_warm_up_of_two(wall_ns, busy_ns) ? 1 : 0;
+/// Occurrences in time order, and by what the first of them are found to warm the range up.
+class WarmUps {
+ public:
+  /// `busy`: as find_phases() has it.
+  WarmUps(const Session& session,
+          const Tree& tree,
+          const std::vector<std::uint32_t>& in_order,
+          const UnlistedOfCell* unlisted,
+          const std::vector<std::uint64_t>& busy)
+      : session_(session), tree_(tree), in_order_(in_order), unlisted_(unlisted), busy_(busy) {}
+
+  /// How many of the occurrences warm the range up. `parts_differ`: short ones may come before a
+  /// long one.
+  std::size_t count(bool parts_differ) {
+    const std::size_t listed = in_order_.size();
+    std::size_t all = listed;
+    if (unlisted_ != nullptr)
+      all += unlisted_->count();
+    if (all == 2 && listed == 2 && !busy_.empty())
+      return static_cast<std::size_t>(is_first_of_two());
+    if (all < kFewest)
+      return 0;
+    std::size_t max_count = std::max<std::size_t>(1, all / 3);
+    if (unlisted_ != nullptr) {
+      const auto first_listed = static_cast<std::size_t>(unlisted_->first_listed);
+      max_count = std::min({max_count, listed, first_listed});
+    }
+    compare_with_those_from(max_count);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < max_count; ++i) {
+      if (is_warm_up(i))
+        count = i + 1;
+      else if (!parts_differ)
+        break;
+    }
+    return count;
   }
-  if (n < kFewest)
-    return 0;
-  std::vector<std::int64_t> later, later_busy;
-  if (unlisted != nullptr)
-    max_count = std::min({max_count, listed, static_cast<std::size_t>(unlisted->first_listed)});
-  for (std::size_t i = max_count; i < listed && unlisted == nullptr; ++i) {
-    later.push_back(wall_of(session, tree, in_order[i]));
-    if (!busy.empty())
-      later_busy.push_back(static_cast<std::int64_t>(busy[in_order[i]]));
+
+ private:
+  [[nodiscard]] std::int64_t wall_ns(std::size_t i) const {
+    return wall_of(session_, tree_, in_order_[i]);
   }
-  const auto usual =
-      static_cast<double>(unlisted != nullptr ? unlisted->usual_ns : upper_median(later));
-  const auto usual_busy = static_cast<double>(upper_median(std::move(later_busy)));
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < max_count; ++i) {
-    const auto took = static_cast<double>(wall_of(session, tree, in_order[i]));
+  [[nodiscard]] double busy_ns(std::size_t i) const {
+    return static_cast<double>(busy_[in_order_[i]]);
+  }
+
+  [[nodiscard]] bool is_first_of_two() const {
+    const std::array wall_of_both = {wall_ns(0), wall_ns(1)};
+    const std::array busy_of_both = {busy_ns(0), busy_ns(1)};
+    return is_warm_up_of_two(wall_of_both, busy_of_both);
+  }
+
+  /// What is usual: by the later occurrences, or as it was recorded where not all are listed.
+  void compare_with_those_from(std::size_t first) {
+    std::vector<std::int64_t> later_busy;
+    for (std::size_t i = first; i < in_order_.size() && unlisted_ == nullptr; ++i) {
+      later_.push_back(wall_ns(i));
+      if (!busy_.empty())
+        later_busy.push_back(static_cast<std::int64_t>(busy_[in_order_[i]]));
+    }
+    if (unlisted_ != nullptr)
+      usual_ns_ = static_cast<double>(unlisted_->usual_ns);
+    else
+      usual_ns_ = static_cast<double>(upper_median(later_));
+    usual_busy_ns_ = static_cast<double>(upper_median(std::move(later_busy)));
+  }
+
+  /// Much longer than usual, as hardly another is, and not for more GPU work.
+  [[nodiscard]] bool is_warm_up(std::size_t i) const {
+    const auto took_ns = static_cast<double>(wall_ns(i));
+    if (took_ns <= kFar * usual_ns_)
+      return false;
     const auto as_long = [&](std::int64_t later_ns) {
-      return kAsLong * static_cast<double>(later_ns) >= took;
+      return kAsLong * static_cast<double>(later_ns) >= took_ns;
     };
-    const bool is_far =
-        took > kFar * usual && std::count_if(later.begin(), later.end(), as_long) < kAgain;
-    const bool had_more_work =
-        !busy.empty() &&
-        static_cast<double>(busy[in_order[i]]) - usual_busy > kMoreWork * (took - usual);
-    if (is_far && !had_more_work)
-      count = i + 1;
-    else if (!parts_differ)
-      break;
+    if (std::count_if(later_.begin(), later_.end(), as_long) >= kAgain)
+      return false;
+    if (busy_.empty())
+      return true;
+    const double more_work_ns = busy_ns(i) - usual_busy_ns_;
+    return more_work_ns <= kMoreWork * (took_ns - usual_ns_);
   }
-  return count;
-}
+
+  const Session& session_;
+  const Tree& tree_;
+  const std::vector<std::uint32_t>& in_order_;
+  const UnlistedOfCell* unlisted_;
+  const std::vector<std::uint64_t>& busy_;
+  std::vector<std::int64_t> later_;  ///< wall times; empty where not all occurrences are listed
+  double usual_ns_ = 0, usual_busy_ns_ = 0;
+};
 
 /// When the GPUs of each process worked, also for other processes. O(n log n) for n pieces of work.
 class Devices {
@@ -134,24 +177,35 @@ class Devices {
   std::vector<std::set<std::uint32_t>> cards_of_process_;
 };
 
-/// Time that the program stood still at begins of the children of each region, which lies within
+/// The wait was in a child of this node.
+bool is_around(const Session& session,
+               const Tree& tree,
+               std::uint32_t node,
+               const model::CounterWait& wait) {
+  if (tree.nodes[node].kind != model::RangeKind::kPushPop)
+    return false;
+  const model::StringId domain = session.domains[wait.domain].name;
+  for (std::size_t i = wait.path.size() - 1; i-- > 0; node = tree.nodes[node].parent) {
+    if (node == kNone || tree.nodes[node].name != wait.path[i])
+      return false;
+    if (session.domains[tree.nodes[node].domain].name != domain)
+      return false;
+  }
+  return true;
+}
+
+/// Time that the program stood still at starts of the children of each region, which lies within
 /// it.
 std::vector<double> waits_inside(const Regions& regions) {
   const auto& [session, options, tree, keys, by_cell] = regions;
   std::vector<double> inside(keys.size(), 0);
   for (const model::CounterWait& wait : session.counter_waits) {
     for (std::size_t r = 0; r < keys.size(); ++r) {
-      if (keys[r].thread != kNone || (keys[r].process != kNone && keys[r].process != wait.process))
+      const bool is_of_process = keys[r].process == kNone || keys[r].process == wait.process;
+      if (keys[r].thread != kNone || !is_of_process)
         continue;
-      std::uint32_t node = keys[r].node;
-      const std::size_t depth = path_of(tree, session, node).size();
-      if (depth >= wait.path.size())
-        continue;
-      bool same = tree.nodes[node].kind == model::RangeKind::kPushPop;
-      for (std::size_t i = depth; same && i-- > 0; node = tree.nodes[node].parent)
-        same = node != kNone && tree.nodes[node].name == wait.path[i] &&
-               session.domains[tree.nodes[node].domain].name == session.domains[wait.domain].name;
-      if (same && depth + 1 == wait.path.size())
+      const std::size_t depth = path_of(tree, session, keys[r].node).size();
+      if (depth + 1 == wait.path.size() && is_around(session, tree, keys[r].node, wait))
         inside[r] += static_cast<double>(wait.ns);
     }
   }
@@ -189,8 +243,8 @@ double late_work_ns(const Session& session, Spans ranges) {
   model::for_each_gpu_work(session, [&](const auto& works) {
     std::size_t near = 0, launched_near = 0;
     for (const auto& work : works) {
-      const std::int64_t start = std::max(work.start_ns, session.begin_ns),
-                         end = std::min(work.end_ns, session.end_ns);
+      const std::int64_t start = std::max(work.start_ns, session.begin_ns);
+      const std::int64_t end = std::min(work.end_ns, session.end_ns);
       if (start >= end || work.launch >= session.launches.size() || within(start, end, near))
         continue;
       const std::int64_t launched = session.launches[work.launch].start_ns;
@@ -224,6 +278,11 @@ Spans whole_spans(const Session& session, const Tree& tree) {
   return spans;
 }
 
+double share_between_ranges(const model::OpenSpan& span) {
+  const std::int64_t length = std::max<std::int64_t>(1, span.end_ns - span.start_ns);
+  return static_cast<double>(span.between_ns) / static_cast<double>(length);
+}
+
 /// Time within Session::open_spans in which nothing was open: exact where one thread was at work,
 /// else as if what is between the ranges of threads were spread evenly and independently. O(n log
 /// n).
@@ -249,18 +308,20 @@ double between_ranges_ns(const Session& session, const Tree& tree) {
   double between = 0;
   std::int64_t open_ranges = 0;  // of whole_spans()
   for (std::size_t i = 0; i < edges.size(); ++i) {
+    const Edge& edge = edges[i];
     if (i > 0 && open_ranges == 0 && !open.empty()) {
-      auto part = static_cast<double>(edges[i].at_ns - edges[i - 1].at_ns);
+      auto part = static_cast<double>(edge.at_ns - edges[i - 1].at_ns);
       for (const model::OpenSpan* span : open)
-        part *= static_cast<double>(span->between_ns) /
-                static_cast<double>(std::max<std::int64_t>(1, span->end_ns - span->start_ns));
+        part *= share_between_ranges(*span);
       between += part;
     }
-    if (edges[i].span == nullptr)
-      open_ranges += edges[i].opens ? 1 : -1;
-    else if (edges[i].opens)
-      open.push_back(edges[i].span);
-    else if (const auto span = std::ranges::find(open, edges[i].span); span != open.end())
+    if (edge.span == nullptr && edge.opens)
+      ++open_ranges;
+    else if (edge.span == nullptr)
+      --open_ranges;
+    else if (edge.opens)
+      open.push_back(edge.span);
+    else if (const auto span = std::ranges::find(open, edge.span); span != open.end())
       open.erase(span);
   }
   return between;
@@ -300,13 +361,15 @@ Spans open_spans(const Regions& regions, std::uint32_t number) {
   const UnlistedOfCell* unlisted = regions.tree.unlisted(number);
   if (unlisted == nullptr || spans.size() < 2)
     return spans;
-  const auto gaps =
-      static_cast<double>(length_ns(spans.front().first, spans.back().second) - covered_ns(spans));
-  const double share =
-      gaps > 0 ? std::min(1.0, static_cast<double>(unlisted->wall.moments.sum) / gaps) : 0;
-  for (std::size_t i = 0; i + 1 < spans.size(); ++i)
-    spans[i].second += static_cast<std::int64_t>(
-        share * static_cast<double>(length_ns(spans[i].second, spans[i + 1].first)));
+  const std::int64_t whole = length_ns(spans.front().first, spans.back().second);
+  const auto gaps = static_cast<double>(whole - covered_ns(spans));
+  double share = 0;
+  if (gaps > 0)
+    share = std::min(1.0, static_cast<double>(unlisted->wall.moments.sum) / gaps);
+  for (std::size_t i = 0; i + 1 < spans.size(); ++i) {
+    const auto gap = static_cast<double>(length_ns(spans[i].second, spans[i + 1].first));
+    spans[i].second += static_cast<std::int64_t>(share * gap);
+  }
   return spans;
 }
 
@@ -366,7 +429,9 @@ void add_open_times(const Regions& regions,
       }
     }
     unite(spans);
-    out.of_process[process] = in_turn ? open : time_of_process.without_recorded(spans);
+    if (!in_turn)
+      open = time_of_process.without_recorded(spans);
+    out.of_process[process] = open;
     spans_of_run.insert(spans_of_run.end(), spans.begin(), spans.end());
   }
   unite(spans_of_run);
@@ -384,7 +449,9 @@ std::int64_t sum_of(const std::vector<std::int64_t>& lengths) {
 std::vector<std::int64_t>& list_of(Phase phase, Occurrences& out) {
   if (phase == Phase::kSlowed)
     return out.slowed;
-  return phase == Phase::kSettled ? out.settled : out.warm_ups;
+  if (phase == Phase::kSettled)
+    return out.settled;
+  return out.warm_ups;
 }
 
 }  // namespace
@@ -439,9 +506,10 @@ std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
       continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     const std::uint32_t process = tree.cells[tree.cell[o]].process;
-    touched[o] =
-        process < pauses.size() && (pauses[process].holds(range.start_ns) ||
-                                    pauses[process].within(range.start_ns, range.end_ns) > 0);
+    if (process >= pauses.size())
+      continue;
+    const Stretches& paused = pauses[process];
+    touched[o] = paused.holds(range.start_ns) || paused.within(range.start_ns, range.end_ns) > 0;
   }
   return touched;
 }
@@ -457,19 +525,23 @@ std::vector<Phase> find_phases(const Session& session,
   for (std::size_t cell = 0; cell < tree.cells.size(); ++cell) {
     in_order.clear();
     for (const std::uint32_t o : by_cell.of(cell)) {
-      if (tree.range_of[o] == kNone || session.ranges[tree.range_of[o]].end_ns == kOpen)
+      if (closed_range(session, tree, o) == nullptr)
         continue;
-      phases[o] = !paused.empty() && paused[o] != 0 ? Phase::kSlowed : Phase::kSettled;
-      if (phases[o] == Phase::kSettled)
-        in_order.push_back(o);
+      const bool is_slowed = !paused.empty() && paused[o] != 0;
+      if (is_slowed) {
+        phases[o] = Phase::kSlowed;
+        continue;
+      }
+      phases[o] = Phase::kSettled;
+      in_order.push_back(o);
     }
     const Earlier earlier{session, tree};
     if (!std::is_sorted(in_order.begin(), in_order.end(), earlier))
       std::sort(in_order.begin(), in_order.end(), earlier);
     const UnlistedOfCell* unlisted = tree.unlisted(static_cast<std::uint32_t>(cell));
-    const std::size_t warm =
-        warm_ups(session, tree, in_order, unlisted, busy, has_different_parts(session, tree, cell));
-    for (std::size_t i = 0; i < warm; ++i)
+    WarmUps warm_ups(session, tree, in_order, unlisted, busy);
+    const std::size_t count = warm_ups.count(has_different_parts(session, tree, cell));
+    for (std::size_t i = 0; i < count; ++i)
       phases[in_order[i]] = Phase::kWarmUp;
   }
   return phases;
@@ -488,8 +560,8 @@ Occurrences occurrences_of(const Regions& regions,
   Occurrences out;
   out.far_apart = session.far_apart;
   add_open_times(regions, members, out);
-  std::map<std::uint32_t, std::vector<std::uint32_t>>
-      by_thread;  // of several regions those that none slowed
+  // Of several regions those that nothing slowed.
+  std::map<std::uint32_t, std::vector<std::uint32_t>> by_thread;
   for (const std::uint32_t r : members) {
     for (const std::uint32_t number : regions.cells(r)) {
       const Cell& cell = tree.cells[number];
@@ -505,14 +577,20 @@ Occurrences occurrences_of(const Regions& regions,
       }
     }
   }
+  const std::vector<std::uint64_t> busy_unknown;
   for (auto& [thread, in_order] : by_thread) {
     std::sort(in_order.begin(), in_order.end(), Earlier{session, tree});
     const bool parts_differ = has_different_parts(session, tree, tree.cell[in_order.front()]);
-    const std::size_t warm_up_count = warm_ups(session, tree, in_order, nullptr, {}, parts_differ);
-    bool warm = true;
+    const std::size_t warm_up_count =
+        WarmUps(session, tree, in_order, nullptr, busy_unknown).count(parts_differ);
+    bool is_warm_up = true;
     for (std::size_t i = 0; i < in_order.size(); ++i) {
-      warm = warm && i < warm_up_count && phases[in_order[i]] == Phase::kWarmUp;
-      (warm ? out.warm_ups : out.settled).push_back(wall_of(session, tree, in_order[i]));
+      is_warm_up = is_warm_up && i < warm_up_count && phases[in_order[i]] == Phase::kWarmUp;
+      const std::int64_t wall_ns = wall_of(session, tree, in_order[i]);
+      if (is_warm_up)
+        out.warm_ups.push_back(wall_ns);
+      else
+        out.settled.push_back(wall_ns);
     }
   }
   return out;
@@ -526,17 +604,21 @@ void add_occurrences(const Occurrences& from, bool across, model::Region& region
   const model::Moments& unlisted = from.unlisted.moments;
   region.wall.unlisted = static_cast<std::int64_t>(unlisted.n);
   region.wall.open_ns = static_cast<double>(from.open_ns);
-  region.wall.quantile_error = unlisted.n > 0 ? model::kRelativeError : 0;
+  region.wall.quantile_error = 0;
+  if (unlisted.n > 0)
+    region.wall.quantile_error = model::kRelativeError;
   region.wall.per_occurrence_ns = spread_of(lengths, from.unlisted, scratch);
   const auto warm_ups_ns = static_cast<double>(sum_of(from.warm_ups));
-  const auto settled_ns = static_cast<double>(sum_of(from.settled));
-  const auto longest = std::max_element(from.warm_ups.begin(), from.warm_ups.end());
+  const auto listed_ns = static_cast<double>(sum_of(from.settled));
+  double longest_ns = 0;
+  if (!from.warm_ups.empty())
+    longest_ns = static_cast<double>(std::ranges::max(from.warm_ups));
   region.steady = steady_of(from.settled.size() + unlisted.n,
-                            settled_ns + static_cast<double>(unlisted.sum),
+                            listed_ns + static_cast<double>(unlisted.sum),
                             spread_of(from.settled, from.unlisted, scratch),
                             std::ssize(from.warm_ups),
                             warm_ups_ns,
-                            longest == from.warm_ups.end() ? 0 : static_cast<double>(*longest));
+                            longest_ns);
   if (!across)
     return;
   PartSums processes, threads;
@@ -628,7 +710,7 @@ class SteadyRegions {
   }
 
   void run() {
-    const int threads = regions_.tree.range_of.size() < 20000 ? 1 : regions_.options.threads;
+    const int threads = threads_for(regions_.tree.range_of.size(), regions_.options.threads);
     base::parallel_for(sums_.size(), threads, [&](std::size_t r) {
       const Occurrences occurrences = add_region(static_cast<std::uint32_t>(r));
       if (devices_)
