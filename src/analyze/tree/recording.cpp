@@ -7,6 +7,15 @@
 namespace rangescope::analyze {
 namespace {
 
+/// `inside`: as unlisted_inside() has it. Null where nothing in the range is unlisted.
+const model::UnlistedInside* unlisted_of_range(const model::Session& session,
+                                               const std::vector<std::uint32_t>& inside,
+                                               std::uint32_t range) {
+  if (inside.empty() || inside[range] == kNone)
+    return nullptr;
+  return &session.unlisted_inside[inside[range]];
+}
+
 /// Of each occurrence what recording added. From the innermost outwards: an occurrence comes after
 /// the one around it.
 std::vector<std::uint32_t> recorded_in(const model::Session& session,
@@ -14,32 +23,35 @@ std::vector<std::uint32_t> recorded_in(const model::Session& session,
                                        const std::vector<model::RecordingCost>& costs,
                                        const std::vector<std::uint32_t>& inside) {
   std::vector<std::uint32_t> recorded_ns(tree.range_of.size(), 0);
-  const auto add = [](std::uint32_t a, std::uint64_t b) {
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(UINT32_MAX, a + b));
+  const auto add = [](std::uint32_t& sum, std::uint64_t more) {
+    sum = static_cast<std::uint32_t>(std::min<std::uint64_t>(UINT32_MAX, sum + more));
   };
   for (auto o = static_cast<std::uint32_t>(tree.range_of.size()); o-- > 0;) {
-    if (tree.range_of[o] == kNone)
+    const std::uint32_t range_number = tree.range_of[o];
+    if (range_number == kNone)
       continue;
-    const model::Range& range = session.ranges[tree.range_of[o]];
+    const model::Range& range = session.ranges[range_number];
     const Cell& cell = tree.cells[tree.cell[o]];
     const bool is_pushed = range.kind == model::RangeKind::kPushPop && !range.module;
     const bool has_cost = is_pushed && range.end_ns != kOpen && cell.process < costs.size();
-    const model::RecordingCost cost = has_cost ? costs[cell.process] : model::RecordingCost{};
-    const std::int64_t length = length_ns(range.start_ns, range.end_ns);
-    if (const std::uint32_t i = inside.empty() ? kNone : inside[tree.range_of[o]]; i != kNone) {
-      const model::UnlistedInside& unlisted = session.unlisted_inside[i];
-      const std::uint64_t around_ns = unlisted.count * cost.around;
-      recorded_ns[o] =
-          add(recorded_ns[o], static_cast<std::uint64_t>(unlisted.recorded_ns) + around_ns);
+    model::RecordingCost cost;
+    if (has_cost)
+      cost = costs[cell.process];
+    const model::UnlistedInside* unlisted = unlisted_of_range(session, inside, range_number);
+    if (unlisted != nullptr) {
+      const std::uint64_t around_ns = unlisted->count * cost.around;
+      add(recorded_ns[o], static_cast<std::uint64_t>(unlisted->recorded_ns) + around_ns);
     }
     if (has_cost) {
-      const std::int64_t with_own_ns = add(recorded_ns[o], cost.own);
-      recorded_ns[o] = static_cast<std::uint32_t>(std::min(with_own_ns, length));
+      add(recorded_ns[o], cost.own);
+      const std::int64_t length = length_ns(range.start_ns, range.end_ns);
+      recorded_ns[o] = static_cast<std::uint32_t>(std::min<std::int64_t>(recorded_ns[o], length));
     } else {
       recorded_ns[o] = 0;
     }
-    if (const std::uint32_t above = tree.parent[o]; above != kNone)
-      recorded_ns[above] = add(recorded_ns[above], std::uint64_t{recorded_ns[o]} + cost.around);
+    const std::uint32_t above = tree.parent[o];
+    if (above != kNone)
+      add(recorded_ns[above], std::uint64_t{recorded_ns[o]} + cost.around);
   }
   return recorded_ns;
 }
@@ -53,22 +65,27 @@ std::int64_t recorded_in(const UnlistedOfCell& unlisted) {
 std::vector<char> worth_taking(const Tree& tree,
                                std::span<const std::uint32_t> cells,
                                const std::vector<double>& added_to_cell) {
-  std::vector<double> added(tree.nodes.size(), 0), wall(tree.nodes.size(), 0);
-  for (const std::uint32_t cell : cells) {
-    added[tree.cells[cell].node] += added_to_cell[cell];
-    wall[tree.cells[cell].node] += static_cast<double>(tree.cells[cell].inclusive_ns);
+  std::vector<double> added(tree.nodes.size(), 0);
+  std::vector<double> wall(tree.nodes.size(), 0);
+  for (const std::uint32_t number : cells) {
+    const Cell& cell = tree.cells[number];
+    added[cell.node] += added_to_cell[number];
+    wall[cell.node] += static_cast<double>(cell.inclusive_ns);
   }
   // A node that is worth it makes the top of its tree so, and that all nodes below.
   std::vector<char> worth(tree.nodes.size(), 0);
   for (std::size_t i = tree.depth_first.size(); i-- > 0;) {
-    const std::uint32_t node = tree.depth_first[i], above = tree.nodes[node].parent;
+    const std::uint32_t node = tree.depth_first[i];
+    const std::uint32_t above = tree.nodes[node].parent;
     worth[node] |= static_cast<char>(added[node] > kWorthTaking * wall[node]);
     if (worth[node] != 0 && above != kNone)
       worth[above] = 1;
   }
-  for (const std::uint32_t node : tree.depth_first)
-    if (const std::uint32_t above = tree.nodes[node].parent; above != kNone)
+  for (const std::uint32_t node : tree.depth_first) {
+    const std::uint32_t above = tree.nodes[node].parent;
+    if (above != kNone)
       worth[node] = worth[above];
+  }
   return worth;
 }
 
@@ -124,10 +141,12 @@ class RecordingRemoval {
         until[cell] = range.end_ns;
       }
       exclusive_ns_[cell] += recorded_ns[o];
-      if (tree_.parent[o] != kNone)
-        exclusive_ns_[tree_.cell[tree_.parent[o]]] -= recorded_ns[o];
-      if (const std::uint32_t i = inside.empty() ? kNone : inside[tree_.range_of[o]]; i != kNone)
-        exclusive_ns_[cell] -= session_.unlisted_inside[i].recorded_ns;
+      const std::uint32_t above = tree_.parent[o];
+      if (above != kNone)
+        exclusive_ns_[tree_.cell[above]] -= recorded_ns[o];
+      const auto* unlisted = unlisted_of_range(session_, inside, tree_.range_of[o]);
+      if (unlisted != nullptr)
+        exclusive_ns_[cell] -= unlisted->recorded_ns;
     }
   }
 

@@ -63,10 +63,10 @@ std::string nearest_ranges(const Tree& tree,
       break;
     add(form);
   }
-  std::string text;
+  std::vector<std::string> quoted;
   for (const std::string& form : chosen)
-    text += (text.empty() ? "'" : ", '") + base::printable(form) + "'";
-  return text;
+    quoted.push_back("'" + base::printable(form) + "'");
+  return base::join(quoted, ", ");
 }
 
 /// Names as tables print them hold what an expression means otherwise: "a/b", "f, g", "x;y"; or
@@ -87,12 +87,13 @@ class PrintedNames {
                             const model::Session& session,
                             std::uint32_t node) const {
     const std::vector<std::string_view> names = path_of(tree, session, node);
-    const std::string_view domain =
-        session.strings.view(session.domains[tree.nodes[node].domain].name);
+    const model::Domain& recorded = session.domains[tree.nodes[node].domain];
+    const std::string_view domain = session.strings.view(recorded.name);
     std::vector<std::string> path;
     for (const std::string_view name : names)
       path.push_back(base::printable(name));
-    const std::string name(base::trim(path.back())), whole_path = base::join(path, " > ");
+    const std::string name(base::trim(path.back()));
+    const std::string whole_path = base::join(path, " > ");
     const auto is_it = [&](const std::string& text) { return text == name || text == whole_path; };
     const auto is_printed = [&](const PrintedPath& printed) {
       return printed.names(domain, names);
@@ -114,7 +115,8 @@ std::vector<char> printed_nodes(const Tree& tree,
   for (const std::uint32_t node : tree.depth_first) {
     const std::uint32_t parent = tree.nodes[node].parent;
     const bool is_inside = parent != kNone && is_named[parent] != 0;
-    is_named[node] = is_inside || printed.are_of(tree, session, node) ? 1 : 0;
+    if (is_inside || printed.are_of(tree, session, node))
+      is_named[node] = 1;
   }
   return is_named;
 }
@@ -132,7 +134,7 @@ void select_printed(const Tree& tree,
     std::ranges::fill(included, 1);
     const model::RangeState state = state_of(tree, session, node);
     const auto leaves_out = [&](const model::RangeTerm& term) { return term.chooses(state); };
-    selected[node] = std::ranges::none_of(ranges.exclude, leaves_out) ? 1 : 0;
+    selected[node] = static_cast<char>(std::ranges::none_of(ranges.exclude, leaves_out));
   }
 }
 
@@ -169,8 +171,9 @@ tl::unexpected<base::Error> no_range_matches(const Tree& tree,
   for (const model::RangeTerm& term : include) {  // a comma is part of a name
     if (term.written.find(',') == std::string::npos)
       continue;
+    const std::string without_blanks = base::replace_all(term.written, ", ", ",");
     hint += " For several ranges repeat the option: --include ";
-    hint += base::replace_all(base::replace_all(term.written, ", ", ","), ",", " --include ") + ".";
+    hint += base::replace_all(without_blanks, ",", " --include ") + ".";
   }
   return base::fail(base::Code::kNothingCaptured, problem, {}, std::move(hint));
 }
@@ -202,7 +205,10 @@ tl::unexpected<base::Error> no_kernel_matches(const model::Session& session,
     return base::fail(base::Code::kNothingCaptured, problem + ": no kernel was recorded");
   std::vector<std::string> names;
   for (const model::KernelName& name : session.kernel_names) {
-    names.emplace_back(session.strings.view(name.short_name ? name.short_name : name.demangled));
+    model::StringId shown = name.short_name;
+    if (shown == 0)
+      shown = name.demangled;
+    names.emplace_back(session.strings.view(shown));
     if (names.size() == kMostSearched)
       break;
   }
@@ -236,11 +242,13 @@ base::Result<std::vector<char>> select_nodes(const Tree& tree,
                                              const model::Session& session,
                                              const Options& options,
                                              std::vector<std::string>& notes) {
-  const auto &include = options.ranges.include, &exclude = options.ranges.exclude;
-  std::vector<char> selected(tree.nodes.size(), include.empty() ? 1 : 0);
+  const std::vector<model::RangeTerm>& include = options.ranges.include;
+  const std::vector<model::RangeTerm>& exclude = options.ranges.exclude;
+  std::vector<char> selected(tree.nodes.size(), static_cast<char>(include.empty()));
   if (options.ranges.empty())
     return selected;
-  std::vector<char> included(include.size()), excluded(exclude.size());  // terms that matched
+  std::vector<char> included(include.size());  // terms that matched
+  std::vector<char> excluded(exclude.size());
   for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
     const model::RangeState state = state_of(tree, session, node);
     for (std::size_t i = 0; i < include.size(); ++i) {
@@ -276,9 +284,11 @@ base::Result<std::vector<char>> select_nodes(const Tree& tree,
 base::Result<std::vector<char>> select_kernels(const model::Session& session,
                                                const Options& options,
                                                std::vector<std::string>& notes) {
-  const auto &include = options.kernels.include, &exclude = options.kernels.exclude;
-  std::vector<char> selected(session.kernel_names.size(), include.empty() ? 1 : 0);
-  std::vector<char> included(include.size(), 0), excluded(exclude.size(), 0);  // that matched
+  const std::vector<model::KernelPattern>& include = options.kernels.include;
+  const std::vector<model::KernelPattern>& exclude = options.kernels.exclude;
+  std::vector<char> selected(session.kernel_names.size(), static_cast<char>(include.empty()));
+  std::vector<char> included(include.size());  // patterns that matched
+  std::vector<char> excluded(exclude.size());
   for (std::size_t k = 0; k < session.kernel_names.size(); ++k) {
     const model::KernelName& name = session.kernel_names[k];
     const auto matches = [&](const model::KernelPattern& pattern) {
