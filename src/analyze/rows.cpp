@@ -67,19 +67,7 @@ class Builder {
       : regions_(regions), phases_(phases), report_(report) {}
 
   void run() {
-    children_.resize(report_.regions.size());
-    std::vector<std::uint32_t> top;
-    for (const Region& region : report_.regions) {
-      if (region.process || region.thread || of_the_profiler(region))
-        continue;
-      (region.parent == model::kNone ? top : children_[region.parent]).push_back(region.id);
-    }
-    // What makes communicators tells nothing of a step: it goes last.
-    std::stable_partition(top.begin(), top.end(), [&](std::uint32_t id) {
-      const Region& region = report_.regions[id];
-      return region.domain != "NCCL" || !(region.path.back().starts_with("ncclComm") ||
-                                          region.path.back().starts_with("ncclGetUniqueId"));
-    });
+    const std::vector<std::uint32_t> top = link_regions();
     // Depth first with a stack of our own: a path may be thousands of levels deep.
     std::vector<model::TableRow> pending = rows_of(top, nullptr, model::kNone);
     std::reverse(pending.begin(), pending.end());
@@ -92,7 +80,9 @@ class Builder {
         below.insert(below.end(), children_[id].begin(), children_[id].end());
       const bool is_merged = row.members.size() > 1;
       report_.rows.push_back(std::move(row));
-      const model::TableRow* above = is_merged ? &report_.rows.back() : nullptr;
+      const model::TableRow* above = nullptr;
+      if (is_merged)
+        above = &report_.rows.back();
       std::vector<model::TableRow> next = rows_of(below, above, row_number);
       for (std::size_t i = next.size(); i-- > 0;)
         pending.push_back(std::move(next[i]));
@@ -100,6 +90,32 @@ class Builder {
   }
 
  private:
+  /// Fills `children_` and returns the outermost regions.
+  std::vector<std::uint32_t> link_regions() {
+    children_.resize(report_.regions.size());
+    std::vector<std::uint32_t> top;
+    for (const Region& region : report_.regions) {
+      if (region.process || region.thread || of_the_profiler(region))
+        continue;
+      if (region.parent == model::kNone)
+        top.push_back(region.id);
+      else
+        children_[region.parent].push_back(region.id);
+    }
+    // What makes communicators says nothing about a step: it goes last.
+    std::stable_partition(top.begin(), top.end(), [&](std::uint32_t id) {
+      return !makes_communicators(report_.regions[id]);
+    });
+    return top;
+  }
+
+  static bool makes_communicators(const Region& region) {
+    if (region.domain != "NCCL")
+      return false;
+    const std::string& name = region.path.back();
+    return name.starts_with("ncclComm") || name.starts_with("ncclGetUniqueId");
+  }
+
   /// Of a trace of PyTorch: what ran on a GPU's stream, and what the profiler did, in ranges that
   /// no thread opened.
   [[nodiscard]] bool of_the_profiler(const Region& region) const {

@@ -71,7 +71,9 @@ void add_event_counts(std::vector<model::CpuCounterSum>& to,
 std::string name_of_module(const std::string& module) {
   if (module.empty())
     return "(JIT)";
-  return module.starts_with('[') ? module : fmt::format("[{}]", base::file_name(module));
+  if (module.starts_with('['))
+    return module;
+  return fmt::format("[{}]", base::file_name(module));
 }
 
 }  // namespace
@@ -88,8 +90,16 @@ std::string_view cuda_kind(std::string_view function) {
     return "copy";
   if (has("Memset"))
     return "set";
-  if (has("Malloc") || has("Free") || has("MemAlloc") || has("MemPool") || has("MemCreate") ||
-      has("MemMap") || has("HostRegister") || has("HostUnregister") || has("MemRelease"))
+  constexpr std::string_view kAllocations[] = {"Malloc",
+                                               "Free",
+                                               "MemAlloc",
+                                               "MemPool",
+                                               "MemCreate",
+                                               "MemMap",
+                                               "HostRegister",
+                                               "HostUnregister",
+                                               "MemRelease"};
+  if (std::ranges::any_of(kAllocations, has))
     return "allocate";
   if (has("Module") || has("Library") || has("GetFunction") || has("FuncLoad"))
     return "load";
@@ -134,27 +144,36 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
   add_event_counts(into.counters, other.counters);
 }
 
+namespace {
+
+/// Where both are of the same part.
+void subtract_part(model::CpuPart& part, const model::CpuPart& other) {
+  if (part.kind == other.kind && part.name == other.name)
+    part.ns = std::max(0.0, part.ns - other.ns);
+}
+
+void subtract_cpu_work(CpuWork& work, const CpuWork& other) {
+  subtract_part(work.python, other.python);
+  subtract_part(work.native, other.native);
+  subtract_part(work.cuda, other.cuda);
+  subtract_part(work.waiting, other.waiting);
+  for (model::CpuPart& part : work.parts)
+    for (const model::CpuPart& other_part : other.parts)
+      subtract_part(part, other_part);
+  for (model::CpuFunction& function : work.functions)
+    for (const model::CpuFunction& other_function : other.functions)
+      if (function.frame == other_function.frame)
+        function.self_ns = std::max(0.0, function.self_ns - other_function.self_ns);
+  work.samples = std::max<std::int64_t>(0, work.samples - other.samples);
+}
+
+}  // namespace
+
 CpuWork own_cpu_work(const model::Report& report, const model::Region& region) {
   CpuWork own = *region.cpu;
-  for (const model::Region& inside : report.regions) {
-    if (inside.parent != region.id || !inside.cpu)
-      continue;
-    const auto subtract = [](model::CpuPart& part, const model::CpuPart& other) {
-      if (part.kind == other.kind && part.name == other.name)
-        part.ns = std::max(0.0, part.ns - other.ns);
-    };
-    for (model::CpuPart CpuWork::*part :
-         {&CpuWork::python, &CpuWork::native, &CpuWork::cuda, &CpuWork::waiting})
-      subtract(own.*part, (*inside.cpu).*part);
-    for (model::CpuPart& part : own.parts)
-      for (const model::CpuPart& other : inside.cpu->parts)
-        subtract(part, other);
-    for (model::CpuFunction& function : own.functions)
-      for (const model::CpuFunction& other : inside.cpu->functions)
-        if (function.frame == other.frame)
-          function.self_ns = std::max(0.0, function.self_ns - other.self_ns);
-    own.samples = std::max<std::int64_t>(0, own.samples - inside.cpu->samples);
-  }
+  for (const model::Region& inside : report.regions)
+    if (inside.parent == region.id && inside.cpu)
+      subtract_cpu_work(own, *inside.cpu);
   std::ranges::stable_sort(own.parts, std::greater<>(), &model::CpuPart::ns);
   std::ranges::stable_sort(own.functions, std::greater<>(), &model::CpuFunction::self_ns);
   return own;

@@ -193,24 +193,33 @@ class Tables {
         shown_name(session_.kernel_names[groups_.names[name].kernel_name]));
   }
 
-  void add_rows(std::size_t max_rows, std::uint64_t total, GpuWork& work) {
+  /// Fills `runs_`: the groups of each name are neighbours in `by_name_`.
+  void find_runs() {
     std::sort(by_name_.begin(), by_name_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      const Group &x = groups_.groups[a], &y = groups_.groups[b];
-      return std::tie(x.name, x.shape, a) < std::tie(y.name, y.shape, b);
+      const Group& group_a = groups_.groups[a];
+      const Group& group_b = groups_.groups[b];
+      return std::tie(group_a.name, group_a.shape, a) < std::tie(group_b.name, group_b.shape, b);
     });
     runs_.clear();
     for (std::size_t i = 0; i < by_name_.size(); ++i) {
       const Group& group = groups_.groups[by_name_[i]];
       if (runs_.empty() || runs_.back().name != group.name)
         runs_.push_back({group.name, i, i, 0, 0});
-      runs_.back().last = i + 1;
-      runs_.back().total += group.total_ns;
-      runs_.back().calls += group.calls;
+      NameRun& run = runs_.back();
+      run.last = i + 1;
+      run.total += group.total_ns;
+      run.calls += group.calls;
     }
+  }
+
+  void add_rows(std::size_t max_rows, std::uint64_t total, GpuWork& work) {
+    find_runs();
     work.distinct_kernels = static_cast<std::int64_t>(runs_.size());
     const std::size_t shown = std::min(max_rows, runs_.size());
     const auto is_first = [&](const NameRun& a, const NameRun& b) {
-      return a.total != b.total ? a.total > b.total : text_of(a.name) < text_of(b.name);
+      if (a.total != b.total)
+        return a.total > b.total;
+      return text_of(a.name) < text_of(b.name);
     };
     const auto end = runs_.begin() + static_cast<std::ptrdiff_t>(shown);
     std::partial_sort(runs_.begin(), end, runs_.end(), is_first);
@@ -222,12 +231,14 @@ class Tables {
     KernelRow row;
     const KernelGroups::ShownKernel& name = groups_.names[run.name];
     row.name = std::string(text_of(run.name));
-    row.short_name =
-        std::string(session_.strings.view(session_.kernel_names[name.kernel_name].short_name));
+    const model::KernelName& kernel_name = session_.kernel_names[name.kernel_name];
+    row.short_name = std::string(session_.strings.view(kernel_name.short_name));
     row.nccl = name.nccl;
     row.calls = static_cast<std::int64_t>(run.calls);
     row.total_ns = static_cast<double>(run.total);
-    row.share = region_total > 0 ? row.total_ns / static_cast<double>(region_total) : 0;
+    row.share = 0;
+    if (region_total > 0)
+      row.share = row.total_ns / static_cast<double>(region_total);
     add_shapes(run, row);
     pieces_.clear();
     for (std::size_t i = run.first; i < run.last; ++i)
@@ -516,7 +527,7 @@ std::vector<std::uint64_t> add_gpu_work(const Regions& regions,
   std::vector<GpuWork> works = works_of_others(other, sets);
   const auto order =
       largest_first(sets.regions, [&](std::size_t r) { return region_work.group_count(r); });
-  const int threads = session.kernels.size() < 20000 ? 1 : options.threads;
+  const int threads = threads_for(session.kernels.size(), options.threads);
   const bool has_all_work = !session.unrecorded.kernels && !session.unrecorded.copies;
   base::parallel_for(sets.regions, threads, [&](std::size_t task) {
     const std::uint32_t r = order[task];

@@ -235,7 +235,9 @@ ByRank RankTimes::of(std::span<const std::uint32_t> members, std::size_t max_len
   const Tree& tree = regions_.tree;
   const auto rank_of = [&](std::uint32_t cell) {
     const std::uint32_t process = tree.cells[cell].process;
-    return process < session.processes.size() ? session.processes[process].rank : kNone;
+    if (process >= session.processes.size())
+      return kNone;
+    return session.processes[process].rank;
   };
   std::map<std::uint32_t, RankSums> ranks;
   for (const std::uint32_t region : members) {
@@ -274,7 +276,9 @@ std::optional<model::OverRanks> over_ranks(const std::vector<const ByRank*>& reg
   out.by_rank.assign(ranks.size(), model::kNan);
   out.own_by_rank.assign(ranks.size(), model::kNan);
   const auto add = [](double& sum, std::int64_t ns) {
-    sum = (std::isnan(sum) ? 0 : sum) + number(ns);
+    if (std::isnan(sum))
+      sum = 0;
+    sum += number(ns);
   };
   for (const ByRank* region : regions) {
     std::size_t place = 0;  // both ascend
@@ -303,33 +307,52 @@ std::optional<model::OverRanks> over_ranks(const std::vector<const ByRank*>& reg
   return out;
 }
 
+namespace {
+
+/// Adds what a process of the rank knows.
+void describe_rank(const Session& session, const model::Process& process, model::Rank& rank) {
+  rank.rank = process.rank;
+  if (process.local_rank != kNone)
+    rank.local_rank = process.local_rank;
+  rank.world = std::max(rank.world, process.world);
+  if (process.host != 0)
+    rank.host = std::string(session.strings.view(process.host));
+  if (process.run != 0)
+    rank.run = std::string(session.strings.view(process.run));
+}
+
+/// Names of the GPUs of each rank.
+std::map<std::uint32_t, std::set<std::string>> devices_by_rank(const Session& session,
+                                                               const model::Report& report) {
+  std::map<std::uint32_t, std::set<std::string>> devices;
+  for (std::size_t i = 0; i < report.devices.size() && i < report.device_names.size(); ++i) {
+    const std::uint32_t process = report.devices[i].process;
+    if (process >= session.processes.size())
+      continue;
+    const std::uint32_t rank = session.processes[process].rank;
+    if (rank != kNone)
+      devices[rank].insert(report.device_names[i]);
+  }
+  return devices;
+}
+
+}  // namespace
+
 void list_ranks(const Session& session, model::Report& report) {
   std::map<std::uint32_t, model::Rank> ranks;
-  std::map<std::uint32_t, std::set<std::string>> devices;
-  std::map<std::uint32_t, bool> opened;
+  std::set<std::uint32_t> with_ranges;  // ranks whose process ID is one that opened ranges
   for (std::uint32_t p = 0; p < session.processes.size(); ++p) {
     const model::Process& process = session.processes[p];
     if (process.rank == kNone)
       continue;
     model::Rank& rank = ranks[process.rank];
     const bool opens = p < report.processes.size() && report.processes[p].ranges > 0;
-    if (rank.pid == 0 || (opens && !opened[process.rank]))
+    const bool is_first_to_open = opens && with_ranges.insert(process.rank).second;
+    if (rank.pid == 0 || is_first_to_open)
       rank.pid = process.pid;
-    opened[process.rank] = opened[process.rank] || opens;
-    rank.rank = process.rank;
-    if (process.local_rank != kNone)
-      rank.local_rank = process.local_rank;
-    rank.world = std::max(rank.world, process.world);
-    if (process.host != 0)
-      rank.host = std::string(session.strings.view(process.host));
-    if (process.run != 0)
-      rank.run = std::string(session.strings.view(process.run));
+    describe_rank(session, process, rank);
   }
-  for (std::size_t i = 0; i < report.devices.size() && i < report.device_names.size(); ++i) {
-    const std::uint32_t process = report.devices[i].process;
-    if (process < session.processes.size() && session.processes[process].rank != kNone)
-      devices[session.processes[process].rank].insert(report.device_names[i]);
-  }
+  auto devices = devices_by_rank(session, report);
   for (auto& [number, rank] : ranks) {
     const auto& names = devices[number];
     rank.device = base::join(std::vector<std::string>(names.begin(), names.end()), ", ");

@@ -71,20 +71,20 @@ class Timeline {
                                                  const std::vector<std::uint32_t>& card_of,
                                                  int threads) const {
     std::vector<std::vector<std::uint32_t>> out(cards);
-    const auto card = [&](std::uint32_t stream) -> std::size_t {
-      return stream < card_of.size() ? card_of[stream] : cards;
-    };
     const auto place = [&](const auto& records, Work work, const auto& wanted) {
-      Buckets by_card = bucket_sort(records.size(), cards, [&](std::size_t i) {
-        return wanted(i) ? card(records[i].stream) : cards;
-      });
+      const auto card_of_record = [&](std::size_t i) -> std::size_t {
+        const std::uint32_t stream = records[i].stream;
+        if (!wanted(i) || stream >= card_of.size())
+          return cards;
+        return card_of[stream];
+      };
+      Buckets by_card = bucket_sort(records.size(), cards, card_of_record);
       base::parallel_for(cards, threads, [&](std::size_t c) {
         const auto items = by_card.of(c);
         if (items.empty())
           return;
         sort_nearly(items, [&](std::uint32_t a, std::uint32_t b) {
-          const auto x = records[a].start_ns, y = records[b].start_ns;
-          return x != y ? x < y : a < b;
+          return std::pair(records[a].start_ns, a) < std::pair(records[b].start_ns, b);
         });
         for (std::uint32_t& index : items)
           index = item(work, index);
@@ -117,8 +117,7 @@ class Timeline {
     if (before == 0)
       return;
     const auto is_earlier = [&](std::uint32_t a, std::uint32_t b) {
-      const auto x = start_of(a), y = start_of(b);
-      return x != y ? x < y : a < b;
+      return std::pair(start_of(a), a) < std::pair(start_of(b), b);
     };
     std::inplace_merge(order.begin(), order.begin() + before, order.end(), is_earlier);
   }
@@ -310,8 +309,8 @@ Busy measure_busy(const Session& session,
   std::size_t cards = 0;
   std::vector<std::uint32_t> card_of = cards_of_streams(session, cards);
   const Timeline timeline(session, contexts, groups);
-  const bool small = session.kernels.size() < 20000;
-  const auto orders = timeline.orders(cards, card_of, small ? 1 : threads);
+  threads = threads_for(session.kernels.size(), threads);
+  const auto orders = timeline.orders(cards, card_of, threads);
   const auto sharing = card_groups(session, cards, card_of);
 
   OccurrenceBusy occurrences(timeline, tree, contexts, out);
@@ -324,7 +323,7 @@ Busy measure_busy(const Session& session,
   };
 
   std::vector<std::vector<RegionBusy>> of_card(cards);
-  base::parallel_for(cards + sharing.size(), small ? 1 : threads, [&](std::size_t task) {
+  base::parallel_for(cards + sharing.size(), threads, [&](std::size_t task) {
     if (task < sharing.size()) {
       measure_occurrences(sharing[task]);
     } else {

@@ -114,8 +114,7 @@ class ProcessSweep {
       }
     }
     const auto by_start = [&](std::uint32_t a, std::uint32_t b) {
-      const auto x = range_of(a).start_ns, y = range_of(b).start_ns;
-      return x != y ? x < y : a < b;
+      return std::pair(range_of(a).start_ns, a) < std::pair(range_of(b).start_ns, b);
     };
     sort_nearly(overlays_, by_start);
     for (Roots& roots : roots_)
@@ -378,7 +377,9 @@ Contexts build_contexts(const Session& session,
   contexts.of_launch.assign(calls.size(), 0);
   const std::size_t processes = session.processes.size();
   const auto process_of = [&](std::uint32_t thread) -> std::size_t {
-    return thread < session.threads.size() ? session.threads[thread].process : processes;
+    if (thread >= session.threads.size())
+      return processes;
+    return session.threads[thread].process;
   };
   Buckets launches = bucket_sort(calls.size(), processes, [&](std::size_t l) {
     return std::min(processes, process_of(calls[l].thread));
@@ -392,14 +393,14 @@ Contexts build_contexts(const Session& session,
   const auto order = largest_first(processes, [&](std::size_t p) { return launches.of(p).size(); });
   const Backward backward = find_backward(session, tree, options.backward_with_forward);
   std::vector<ProcessContexts> found(processes);
-  base::parallel_for(processes, calls.size() < 20000 ? 1 : options.threads, [&](std::size_t i) {
+  const int helpers = threads_for(calls.size(), options.threads);
+  base::parallel_for(processes, helpers, [&](std::size_t i) {
     const std::size_t p = order[i];
     const auto launches_of_process = launches.of(p);
     if (launches_of_process.empty())
       return;
     sort_nearly(launches_of_process, [&](std::uint32_t a, std::uint32_t b) {
-      const auto x = calls[a].start_ns, y = calls[b].start_ns;
-      return x != y ? x < y : a < b;
+      return std::pair(calls[a].start_ns, a) < std::pair(calls[b].start_ns, b);
     });
     ProcessSweep sweep(session, calls, tree, options, threads.of(p), place, backward);
     sweep.run(launches_of_process, contexts.of_launch);

@@ -41,8 +41,7 @@ Scopes scopes_with_cells(const Tree& tree, const Session& session) {
     list->erase(std::unique(list->begin(), list->end()), list->end());
   }
   std::sort(scopes.threads.begin(), scopes.threads.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const auto p = session.threads[a].process, q = session.threads[b].process;
-    return p != q ? p < q : a < b;
+    return std::pair(session.threads[a].process, a) < std::pair(session.threads[b].process, b);
   });
   return scopes;
 }
@@ -204,7 +203,7 @@ std::vector<model::Region> wall_regions(const Regions& of,
   const Tree& tree = of.tree;
   std::vector<model::Region> regions(of.keys.size());
   sampled.assign(regions.size(), {});
-  const int threads = tree.range_of.size() < 20000 ? 1 : of.options.threads;
+  const int threads = threads_for(tree.range_of.size(), of.options.threads);
   base::parallel_for(regions.size(), threads, [&](std::size_t r) {
     model::Region& region = regions[r];
     region = described_region(of, r);

@@ -33,7 +33,7 @@ class Expander {
       }
     }
     std::sort(found_.begin(), found_.end(), [](const SetEntry& a, const SetEntry& b) {
-      return a.region != b.region ? a.region < b.region : a.inherited < b.inherited;
+      return std::pair(a.region, a.inherited) < std::pair(b.region, b.inherited);
     });
     found_.erase(std::unique(found_.begin(),
                              found_.end(),
@@ -57,7 +57,9 @@ class Expander {
   static Scope scope_of(const RegionKey& key) {
     if (key.thread != kNone)
       return kThread;
-    return key.process != kNone ? kProcess : kAggregate;
+    if (key.process != kNone)
+      return kProcess;
+    return kAggregate;
   }
 
   /// Fills `cells_`: each cell once, as inherited only where it is reached in no other way.

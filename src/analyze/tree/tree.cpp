@@ -406,7 +406,7 @@ class SiblingOrder {
       return a == 0;
     const std::string_view name_a = session_.strings.view(session_.domains[a].name);
     const std::string_view name_b = session_.strings.view(session_.domains[b].name);
-    return name_a != name_b ? name_a < name_b : a < b;
+    return std::pair(name_a, a) < std::pair(name_b, b);
   }
 
   const Tree& tree_;
@@ -417,7 +417,10 @@ class SiblingOrder {
 void order_nodes(Tree& tree, const Session& session) {
   const std::size_t count = tree.nodes.size();
   Buckets children = bucket_sort(count, count + 1, [&](std::size_t n) -> std::size_t {
-    return tree.nodes[n].parent == kNone ? count : tree.nodes[n].parent;
+    const std::uint32_t parent = tree.nodes[n].parent;
+    if (parent == kNone)
+      return count;
+    return parent;
   });
   for (std::size_t n = 0; n <= count; ++n) {
     const auto siblings = children.of(n);
@@ -443,8 +446,7 @@ void order_cells(Tree& tree) {
   for (std::size_t n = 0; n < tree.nodes.size(); ++n) {
     const auto cells = by_node.of(n);
     std::sort(cells.begin(), cells.end(), [&](std::uint32_t a, std::uint32_t b) {
-      const std::uint32_t p = tree.cells[a].process, q = tree.cells[b].process;
-      return p != q ? p < q : a < b;
+      return std::pair(tree.cells[a].process, a) < std::pair(tree.cells[b].process, b);
     });
   }
   tree.node_cells = std::move(by_node.items);
@@ -473,7 +475,8 @@ Tree build_tree(const Session& session, Domains domains, int threads) {
       thread_count, [&](std::size_t t) { return tree.thread_begin[t + 1] - tree.thread_begin[t]; });
   std::vector<ThreadResult> results(thread_count);
   const std::vector<std::uint32_t> inside = unlisted_inside(session);
-  base::parallel_for(thread_count, session.ranges.size() < 20000 ? 1 : threads, [&](std::size_t i) {
+  const int helpers = threads_for(session.ranges.size(), threads);
+  base::parallel_for(thread_count, helpers, [&](std::size_t i) {
     const std::size_t t = order[i];
     const std::size_t begin = tree.thread_begin[t], end = tree.thread_begin[t + 1];
     sort_for_sweep(session, std::span(tree.range_of).subspan(begin, end - begin));

@@ -130,9 +130,9 @@ struct Earlier {
   const model::Session& session;
   const Tree& tree;
   bool operator()(std::uint32_t a, std::uint32_t b) const {
-    const std::int64_t x = session.ranges[tree.range_of[a]].start_ns,
-                       y = session.ranges[tree.range_of[b]].start_ns;
-    return x != y ? x < y : a < b;
+    const std::int64_t start_a = session.ranges[tree.range_of[a]].start_ns;
+    const std::int64_t start_b = session.ranges[tree.range_of[b]].start_ns;
+    return std::pair(start_a, a) < std::pair(start_b, b);
   }
 };
 
@@ -141,7 +141,17 @@ struct Earlier {
                                                       const Tree& tree,
                                                       std::uint32_t occurrence) {
   const std::uint32_t range = tree.range_of[occurrence];
-  return range == kNone || session.ranges[range].end_ns == kOpen ? nullptr : &session.ranges[range];
+  if (range == kNone || session.ranges[range].end_ns == kOpen)
+    return nullptr;
+  return &session.ranges[range];
+}
+
+/// Threads for work on that many records: of few, starting others takes longer than the work.
+[[nodiscard]] inline int threads_for(std::size_t records, int threads) {
+  constexpr std::size_t kFewRecords = 20000;
+  if (records < kFewRecords)
+    return 1;
+  return threads;
 }
 
 /// In a trace of PyTorch, a range of a GPU's stream or of the profiler: no time of the program's
