@@ -119,16 +119,18 @@ void order_by_process(Digest& digest) {
   std::ranges::stable_sort(digest.collectives, {}, calls_key);
 }
 
+/// kNone stays.
+void move_to(const std::vector<std::uint32_t>& places, std::uint32_t& number) {
+  if (number != kNone)
+    number = places[number];
+}
+
 }  // namespace
 
 void renumber(Digest& digest, const Places& to) {
   const auto move = [](const std::vector<std::uint32_t>& places, auto&... numbers) {
-    const auto move_one = [&](std::uint32_t& number) {
-      if (number != kNone)
-        number = places[number];
-    };
     if (!places.empty())
-      (move_one(numbers), ...);
+      (move_to(places, numbers), ...);
   };
   const auto gpu = [&](std::optional<Gpu>& of) {
     if (of && !to.kernels.empty())

@@ -65,14 +65,14 @@ class WarmUps {
   /// long one.
   std::size_t count(bool parts_differ) {
     const std::size_t listed = in_order_.size();
-    std::size_t all = listed;
+    std::size_t occurrences = listed;
     if (unlisted_ != nullptr)
-      all += unlisted_->count();
-    if (all == 2 && listed == 2 && !busy_.empty())
+      occurrences += unlisted_->count();
+    if (occurrences == 2 && listed == 2 && !busy_.empty())
       return static_cast<std::size_t>(is_first_of_two());
-    if (all < kFewest)
+    if (occurrences < kFewest)
       return 0;
-    std::size_t max_count = std::max<std::size_t>(1, all / 3);
+    std::size_t max_count = std::max<std::size_t>(1, occurrences / 3);
     if (unlisted_ != nullptr) {
       const auto first_listed = static_cast<std::size_t>(unlisted_->first_listed);
       max_count = std::min({max_count, listed, first_listed});
@@ -361,8 +361,8 @@ Spans open_spans(const Regions& regions, std::uint32_t number) {
   const UnlistedOfCell* unlisted = regions.tree.unlisted(number);
   if (unlisted == nullptr || spans.size() < 2)
     return spans;
-  const std::int64_t whole = length_ns(spans.front().first, spans.back().second);
-  const auto gaps = static_cast<double>(whole - covered_ns(spans));
+  const std::int64_t first_to_last_ns = length_ns(spans.front().first, spans.back().second);
+  const auto gaps = static_cast<double>(first_to_last_ns - covered_ns(spans));
   double share = 0;
   if (gaps > 0)
     share = std::min(1.0, static_cast<double>(unlisted->wall.moments.sum) / gaps);
