@@ -28,9 +28,9 @@ struct Settled {
 
 /// What a program without ranges gave the GPU, and how long it ran.
 struct WholeProgram {
-  const model::GpuWork* gpu;
-  double wall_ns;
-  double span_ns;  ///< from the first to the last GPU work, the mean of its GPUs
+  const model::GpuWork* gpu = nullptr;
+  double wall_ns = 0;
+  double span_ns = 0;  ///< from the first to the last GPU work, the mean of its GPUs
 };
 
 // Recorded natively there is one region, which begins with the program and ends with it; in files
@@ -43,11 +43,14 @@ std::optional<WholeProgram> whole_program(const model::Report& report) {
   const auto& gpu = is_one_region ? report.regions.front().gpu : report.total;
   if (!gpu || gpu->partial || !(gpu->span_ns > 0))
     return std::nullopt;
-  double wall_ns = report.run.duration_ns;
+  WholeProgram program;
+  program.gpu = &*gpu;
+  program.wall_ns = report.run.duration_ns;
   if (is_one_region)
-    wall_ns = report.regions.front().wall.inclusive_ns;
+    program.wall_ns = report.regions.front().wall.inclusive_ns;
   const auto devices = static_cast<double>(std::max<std::size_t>(1, report.devices.size()));
-  return WholeProgram{&*gpu, wall_ns, std::min(gpu->span_ns / devices, wall_ns)};
+  program.span_ns = std::min(gpu->span_ns / devices, program.wall_ns);
+  return program;
 }
 
 std::optional<Settled> settled_of(const Case& facts, std::size_t row) {
@@ -67,18 +70,20 @@ std::optional<Settled> settled_of(const Case& facts, std::size_t row) {
   out.busy_share = *steady.busy_share;
   out.median_ns = steady.wall_ns.median;
   out.wall_ns = steady.wall_ns.mean * occurrences;
-  out.idle_ns = std::min(facts.gpu_idle_ns(),
-                         out.wall_ns * std::max(0.0, 1 - out.busy_share) / facts.side_by_side(row));
+  const double idle_share = std::max(0.0, 1 - out.busy_share);
+  const double idle_of_region_ns = out.wall_ns * idle_share / facts.side_by_side(row);
+  out.idle_ns = std::min(facts.gpu_idle_ns(), idle_of_region_ns);
   if (const auto program = whole_program(facts.report())) {
     // Before the first and after the last GPU work nothing waits for the CPU.
     out.busy_share = std::min(1.0, gpu.busy_ns / gpu.span_ns);
     out.median_ns = out.wall_ns = program->span_ns;
     out.idle_ns = std::min(facts.gpu_idle_ns(), program->span_ns * (1 - out.busy_share));
   }
-  const auto recorded =
-      static_cast<double>(gpu.partial ? gpu.recorded_occurrences : region.occurrences);
+  std::int64_t recorded = region.occurrences;
+  if (gpu.partial)
+    recorded = gpu.recorded_occurrences;
   if (recorded > 0 && gpu.kernels > 0)
-    out.kernels_each = static_cast<double>(gpu.kernels) / recorded;
+    out.kernels_each = static_cast<double>(gpu.kernels) / static_cast<double>(recorded);
   return out;
 }
 
@@ -110,7 +115,9 @@ bool is_launch_bound(const model::GpuWork& gpu, const Settled& settled, const La
     return false;
   // Launches wait for the GPU nearly as long as their calls take; where not, a few calls loaded
   // code or allocated.
-  const double latency_ns = gpu.launch_latency_ns ? gpu.launch_latency_ns->median : 0;
+  double latency_ns = 0;
+  if (gpu.launch_latency_ns)
+    latency_ns = gpu.launch_latency_ns->median;
   const bool are_calls_alike = !(latency_ns > 0) || cost.call_ns < kFewLong * latency_ns;
   const bool is_launching_often = settled.kernels_each >= kManyKernels && cost.share >= kLaunching;
   return is_launching_often && cost.kernel_ns < cost.call_ns && are_calls_alike;
@@ -170,7 +177,9 @@ model::Verdict idle_verdict(const Case& facts, std::size_t row, const Settled& s
 void find_waits_for_cpu(const Case& facts, std::vector<model::Verdict>& out) {
   const auto saves = [&](std::size_t row) {
     const auto settled = settled_of(facts, row);
-    return settled && settled->busy_share < kGpuIdle ? settled->idle_ns : 0;
+    if (!settled || !(settled->busy_share < kGpuIdle))
+      return 0.0;
+    return settled->idle_ns;
   };
   for (const std::size_t row : facts.worst(saves)) {
     const Settled settled = *settled_of(facts, row);
@@ -180,10 +189,12 @@ void find_waits_for_cpu(const Case& facts, std::vector<model::Verdict>& out) {
     model::Verdict verdict = idle_verdict(facts, row, settled);
     add_idle_evidence(facts, region, settled, verdict);
     verdict.next = facts.show("-f perfetto -o trace.pftrace");
-    if (const std::string causes = cpu_causes(region, facts.report().run); !causes.empty()) {
-      // Samples are of all instances.
-      verdict.text += settles(region) ? ". CPU, with warm-up: " : ". CPU: ";
-      verdict.text += causes;
+    const std::string causes = cpu_causes(region, facts.report().run);
+    if (!causes.empty()) {
+      verdict.text += ". CPU";
+      if (settles(region))
+        verdict.text += ", with warm-up";  // samples are of all instances
+      verdict.text += ": " + causes;
       verdict.next = facts.show("--cpu " + base::shell_quote(model::path_text(region)));
     }
     out.push_back(std::move(verdict));
@@ -201,14 +212,18 @@ void find_start_up(const Case& facts, std::vector<model::Verdict>& out) {
       fmt::format("start-up and exit are {} of the run: all GPU work is within {}",
                   share_text(share),
                   format_ns(program->span_ns));
-  model::Verdict verdict = facts.rows() > 0 ? facts.about("start_up", 0, text, std::nullopt)
-                                            : facts.about_run("start_up", text, std::nullopt);
+  model::Verdict verdict;
+  if (facts.rows() > 0)
+    verdict = facts.about("start_up", 0, text, std::nullopt);
+  else
+    verdict = facts.about_run("start_up", text, std::nullopt);
   verdict.evidence = {{"gpu_span_ns", program->span_ns},
                       {"gpu_busy_ns", program->gpu->busy_ns},
                       {"start_share", share}};
   if (facts.rows() > 0) {
     const model::Region& region = facts.region(0);
-    if (const std::string causes = cpu_causes(region, facts.report().run); !causes.empty())
+    const std::string causes = cpu_causes(region, facts.report().run);
+    if (!causes.empty())
       verdict.text += ". CPU: " + causes;
     verdict.next = facts.show("--cpu " + base::shell_quote(model::path_text(region)));
   }
@@ -221,12 +236,14 @@ void find_synchronization(const Case& facts, std::vector<model::Verdict>& out) {
     const model::Region& region = facts.region(row);
     if (!settled || region.gpu->partial || !(region.gpu->sync_ns > 0))
       return 0.0;
-    const double waiting = region.gpu->sync_ns / facts.side_by_side(row);
-    // Waiting for work that runs costs nothing; the GPU's gaps are what could be filled.
-    const double idle =
-        region.wall.inclusive_ns / facts.side_by_side(row) * std::max(0.0, 1 - settled->busy_share);
     const bool is_long = region.gpu->sync_ns >= kSynchronizing * region.wall.inclusive_ns;
-    return is_long && settled->busy_share < kGpuFull ? std::min(waiting, idle) : 0.0;
+    if (!is_long || !(settled->busy_share < kGpuFull))
+      return 0.0;
+    // Waiting for work that runs costs nothing; the GPU's gaps are what could be filled.
+    const double idle_share = std::max(0.0, 1 - settled->busy_share);
+    const double wall_ns = region.wall.inclusive_ns / facts.side_by_side(row);
+    const double waiting_ns = region.gpu->sync_ns / facts.side_by_side(row);
+    return std::min(waiting_ns, wall_ns * idle_share);
   };
   for (const std::size_t row : facts.worst(saves, 1)) {
     const double saved_ns = saves(row);
@@ -239,13 +256,13 @@ void find_synchronization(const Case& facts, std::vector<model::Verdict>& out) {
                                    format_ns(region.gpu->sync_ns),
                                    share_text(share));
     model::Verdict verdict = facts.about("synchronization", row, std::move(text), saved_ns);
-    verdict.evidence = {{"sync_ns", region.gpu->sync_ns},
-                        {"syncs", static_cast<double>(region.gpu->syncs)},
-                        {"sync_share", share},
-                        {"gpu_busy_share", *region.steady->busy_share}};
+    const auto syncs = static_cast<double>(region.gpu->syncs);
+    verdict.evidence["sync_ns"] = region.gpu->sync_ns;
+    verdict.evidence["syncs"] = syncs;
+    verdict.evidence["sync_share"] = share;
+    verdict.evidence["gpu_busy_share"] = *region.steady->busy_share;
     if (region.occurrences > 0)
-      verdict.evidence["syncs_per_occurrence"] =
-          static_cast<double>(region.gpu->syncs) / static_cast<double>(region.occurrences);
+      verdict.evidence["syncs_per_occurrence"] = syncs / static_cast<double>(region.occurrences);
     verdict.next = facts.show("-f perfetto -o trace.pftrace");
     out.push_back(std::move(verdict));
   }
@@ -266,7 +283,9 @@ namespace {
 
 /// Time in which only copies ran, where they are known by number.
 double counted_copies_alone_ns(const model::GpuWork& gpu) {
-  return gpu.copies > 0 ? copies_alone_ns(gpu) : 0.0;
+  if (gpu.copies <= 0)
+    return 0.0;
+  return copies_alone_ns(gpu);
 }
 
 /// Do copies take a large part of the GPU's time, mostly without kernels at the same time?
@@ -348,8 +367,8 @@ void find_cuda_calls(const Case& facts, std::vector<model::Verdict>& out) {
                                  format_ns(report.total->sync_ns),
                                  share_text(share));
   model::Verdict verdict = facts.about_run("cuda_calls", std::move(text), report.total->sync_ns);
-  verdict.evidence = {{"sync_ns", report.total->sync_ns},
-                      {"syncs", static_cast<double>(report.total->syncs)}};
+  verdict.evidence["sync_ns"] = report.total->sync_ns;
+  verdict.evidence["syncs"] = static_cast<double>(report.total->syncs);
   out.push_back(std::move(verdict));
 }
 

@@ -63,7 +63,9 @@ std::vector<std::string> time_texts(const Case& facts, model::Verdict& verdict) 
   }
   if (!report.kernels.empty() && report.kernels.front().share > 0) {
     const model::KernelRow& largest = report.kernels.front();
-    const std::string& name = largest.label.empty() ? largest.name : largest.label;
+    std::string name = largest.label;
+    if (name.empty())
+      name = largest.name;
     texts.push_back(fmt::format(
         "largest kernel {}, {} of kernel time", base::elide(name, 60), share_text(largest.share)));
     verdict.evidence["kernel_share"] = largest.share;
@@ -79,10 +81,12 @@ std::vector<std::string> count_texts(const Case& facts) {
     if (count > 0)
       texts.push_back(base::counted(static_cast<std::uint64_t>(count), noun));
   };
-  std::int64_t instances = 0, unclosed = 0;
+  std::int64_t instances = 0;
+  std::int64_t unclosed = 0;
   for (std::size_t row = 0; row < facts.rows(); ++row) {
-    instances += std::max<std::int64_t>(0, facts.region(row).occurrences);
-    unclosed += std::max<std::int64_t>(0, facts.region(row).unclosed);
+    const model::Region& region = facts.region(row);
+    instances += std::max<std::int64_t>(0, region.occurrences);
+    unclosed += std::max<std::int64_t>(0, region.unclosed);
   }
   add(static_cast<std::int64_t>(facts.rows()), "region");
   add(instances, "instance");
@@ -104,7 +108,8 @@ std::string operators_text(const model::Report& report) {
   const auto calls = static_cast<std::uint64_t>(all_calls);
   const model::OperatorRow& longest = report.operators.front();
   const std::string name = base::printable(longest.name);
-  if (const std::string_view api = api_of(report); !api.empty())
+  const std::string_view api = api_of(report);
+  if (!api.empty())
     return fmt::format("{} and nothing else; most time in {} ({})",
                        base::counted(calls, std::string(api) + " call"),
                        name,
@@ -121,7 +126,8 @@ std::optional<model::Verdict> overview(const Case& facts) {
   const model::Report& report = facts.report();
   model::Verdict verdict = facts.about_run("overview", "", std::nullopt);
   verdict.severity = model::Weight::kNote;
-  if (const std::vector<std::string> times = time_texts(facts, verdict); !times.empty()) {
+  const std::vector<std::string> times = time_texts(facts, verdict);
+  if (!times.empty()) {
     verdict.text = "no problems found: " + base::join(times, ", ");
     return verdict;
   }
@@ -280,16 +286,29 @@ void drop_repeated_modules(std::vector<std::string>& path) {
 
 /// How many are open on average while any is; 1 where that is unknown.
 double instances_at_once(double inclusive_ns, double open_ns) {
-  return open_ns > 0 ? std::max(1.0, inclusive_ns / open_ns) : 1;
+  if (open_ns > 0)
+    return std::max(1.0, inclusive_ns / open_ns);
+  return 1;
+}
+
+/// Several processes may list the same GPU; without a UUID of each, all of them count.
+std::size_t count_gpus(const model::Report& report) {
+  const std::set<std::string> uuids(report.device_uuids.begin(), report.device_uuids.end());
+  if (uuids.empty() || uuids.contains(""))
+    return report.devices.size();
+  return uuids.size();
 }
 
 }  // namespace
 
 Case::Case(const model::Report& report, std::string_view named)
-    : report_(report), named_(named), children_(report.rows.size()) {
+    : report_(report), named_(named), gpus_(count_gpus(report)), children_(report.rows.size()) {
   for (std::size_t row = 0; row < report.rows.size(); ++row) {
     const std::uint32_t parent = report.rows[row].parent;
-    (parent == model::kNone ? top_ : children_[parent]).push_back(row);
+    if (parent == model::kNone)
+      top_.push_back(row);
+    else
+      children_[parent].push_back(row);
   }
   for (std::size_t row = 0; row < rows(); ++row)
     timeline_ |= region(row).wall.inclusive_ns > 0;
@@ -299,18 +318,18 @@ Case::Case(const model::Report& report, std::string_view named)
     inside_ns_ = report.run.duration_ns - report.outside->wall_ns - report.outside->profiler_ns;
   // GPUs work on after the range that launched has ended: what is idle in one range may be full of
   // another's work.
-  std::set<std::string> uuids(report.device_uuids.begin(), report.device_uuids.end());
-  gpus_ = uuids.empty() || uuids.contains("") ? report.devices.size() : uuids.size();
   if (report.outside && report.total && !report.total->partial && !report.devices.empty()) {
-    double busy = report.total->busy_ns;
+    double busy_ns = report.total->busy_ns;
     if (report.unattributed)
-      busy -= report.unattributed->busy_ns;
-    if (busy >= 0)
-      gpu_idle_ns_ = std::max(0.0, inside_ns_ - busy / static_cast<double>(report.devices.size()));
+      busy_ns -= report.unattributed->busy_ns;
+    const double busy_of_gpu_ns = busy_ns / static_cast<double>(report.devices.size());
+    if (busy_ns >= 0)
+      gpu_idle_ns_ = std::max(0.0, inside_ns_ - busy_of_gpu_ns);
   }
   settled_ns_ = inside_ns_;
   for (const std::size_t row : top_) {
-    if (const auto& steady = region(row).steady; steady && steady->left_out > 0)
+    const auto& steady = region(row).steady;
+    if (steady && steady->left_out > 0)
       settled_ns_ -= steady->left_out_ns / side_by_side(row);
   }
   if (timeline_) {
@@ -331,10 +350,13 @@ const model::Region& Case::region(std::size_t row) const {
 }
 
 std::optional<double> Case::gpu_busy_share() const {
-  if (!has_timeline() || !report_.total || report_.total->partial || !(report_.total->busy_ns > 0))
+  if (!has_timeline() || !report_.total || report_.total->partial)
     return std::nullopt;
-  return report_.total->busy_ns / report_.run.duration_ns /
-         static_cast<double>(std::max<std::size_t>(1, gpus_));
+  const double busy_ns = report_.total->busy_ns;
+  if (!(busy_ns > 0))
+    return std::nullopt;
+  const auto gpus = static_cast<double>(std::max<std::size_t>(1, gpus_));
+  return busy_ns / report_.run.duration_ns / gpus;
 }
 
 std::string Case::largest_kernel(std::size_t row) const {
@@ -347,8 +369,11 @@ std::string Case::largest_kernel(std::size_t row) const {
 }
 
 bool Case::matters(double ns) const {
-  return ns > 0 && (ns >= kMattersOfRun * whole_ns_ ||
-                    (inside_ns_ > 0 && ns >= kMattersInside * std::max(settled_ns_, 0.0)));
+  if (!(ns > 0))
+    return false;
+  if (ns >= kMattersOfRun * whole_ns_)
+    return true;
+  return inside_ns_ > 0 && ns >= kMattersInside * std::max(settled_ns_, 0.0);
 }
 
 double Case::side_by_side(std::size_t row) const {
@@ -376,7 +401,8 @@ std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& s
   // A row represents its branch, unless one child holds most of it; one that finds nothing hands on
   // to its children. A library's ranges lie next to the program's, which say more: they count where
   // there are no others.
-  std::vector<std::size_t> found, pending = top_;
+  std::vector<std::size_t> found;
+  std::vector<std::size_t> pending = top_;
   const auto is_of_library = [&](std::size_t row) {
     return model::is_library_domain(region(row).domain);
   };
@@ -539,9 +565,11 @@ void judge(model::Report& report, std::string_view named) {
   }
   drop_replaced(found);
   keep_one_of_once(found);
-  if (found.empty())
-    if (auto plain = overview(facts))
+  if (found.empty()) {
+    auto plain = overview(facts);
+    if (plain)
       found.push_back(std::move(*plain));
+  }
   // While all have their savings: those that only say where time goes lose them below.
   std::ranges::stable_sort(found, std::ranges::greater{}, order_of);
   if (found.size() > kMostVerdicts) {

@@ -221,9 +221,11 @@ void add_limits_of_kernel(const model::KernelCounters& counters,
     if (verdict.saves_share)
       *verdict.saves_share *= above_peak;
   }
-  if (const auto waves = value("launch__waves_per_multiprocessor"); waves && *waves < kSmallGrid)
+  const auto waves = value("launch__waves_per_multiprocessor");
+  if (waves && *waves < kSmallGrid)
     text += fmt::format("; {:.2g} waves", *waves);
-  if (const auto occupancy = value("occupancy"); occupancy && *occupancy < kOccupied)
+  const auto occupancy = value("occupancy");
+  if (occupancy && *occupancy < kOccupied)
     text += fmt::format("; occupancy {}", share_text(*occupancy));
 }
 
@@ -237,24 +239,31 @@ void find_kernel(const Case& facts, std::vector<model::Verdict>& out) {
   // With ranges, a kernel alone repeats their line. Without a timeline, the first one is the
   // answer.
   const bool is_only = report.kernels.size() == 1 && facts.has_timeline() && facts.rows() > 0;
-  const double min_share = facts.has_timeline() ? kOneKernel : kHot;
+  double min_share = kHot;
+  if (facts.has_timeline())
+    min_share = kOneKernel;
   if (!(kernel.share >= min_share) || is_only || !facts.matters(kernel.total_ns))
     return;
+  const auto calls = static_cast<double>(kernel.calls);
   std::string text = fmt::format("{}: {} of {}",
                                  kernel_share_text(facts, kernel),
                                  base::counted(static_cast<std::uint64_t>(kernel.calls), "call"),
-                                 format_ns(kernel.total_ns / static_cast<double>(kernel.calls)));
+                                 format_ns(kernel.total_ns / calls));
   model::Verdict verdict = facts.about_run("dominant_kernel", "", kernel.total_ns);
-  verdict.evidence = {{"calls", static_cast<double>(kernel.calls)},
-                      {"total_ns", kernel.total_ns},
-                      {"share", kernel.share}};
+  verdict.evidence["calls"] = calls;
+  verdict.evidence["total_ns"] = kernel.total_ns;
+  verdict.evidence["share"] = kernel.share;
   const auto counters =
       std::ranges::find(report.kernel_counters, kernel.name, &model::KernelCounters::name);
   if (counters != report.kernel_counters.end())
     add_limits_of_kernel(*counters, kernel, verdict, text);
-  verdict.path = kernel.label.empty() ? kernel.name : kernel.label;
+  verdict.path = kernel.label;
+  if (kernel.label.empty())
+    verdict.path = kernel.name;
   verdict.text = std::move(text);
-  verdict.severity = facts.has_timeline() ? model::Weight::kNote : model::Weight::kWarning;
+  verdict.severity = model::Weight::kWarning;
+  if (facts.has_timeline())
+    verdict.severity = model::Weight::kNote;
   verdict.next = facts.measure_again("speed_of_light --per kernel");
   if (verdict.next.empty())
     verdict.next = facts.details_of(kernel.short_name);
@@ -350,7 +359,9 @@ class HotRegion {
     if (facts_.has_timeline()) {
       if (is_next_to_gpu_work_ && gives_gpu_work(region))
         return 0;
-      const double warm_up_ns = region.steady ? region.steady->left_out_ns : 0;
+      double warm_up_ns = 0;
+      if (region.steady)
+        warm_up_ns = region.steady->left_out_ns;
       return std::max(0.0, region.wall.exclusive_ns - warm_up_ns);
     }
     if (region.gpu && region.gpu->exclusive_kernel_ns > 0)
@@ -397,7 +408,9 @@ std::string hot_region_text(const Case& facts, const model::Region& region, doub
     amounts += ", no GPU work";
   if (facts.has_timeline())
     return share_text(own_ns / facts.whole_ns()) + " self time (" + amounts + ")";
-  const std::string_view time = region.gpu ? "GPU time" : "wall time";
+  std::string_view time = "wall time";
+  if (region.gpu)
+    time = "GPU time";
   return fmt::format("most {} of all ranges ({})", time, amounts);
 }
 
@@ -412,7 +425,9 @@ class CpuOfRegion {
   }
 
   [[nodiscard]] std::string causes(const model::RunInfo& run) const {
-    return own_ ? cpu_causes(*own_, 0, run) : cpu_causes(region_, run);
+    if (own_)
+      return cpu_causes(*own_, 0, run);
+    return cpu_causes(region_, run);
   }
 
   void add_evidence(model::Verdict& verdict) const {
@@ -465,7 +480,9 @@ void find_hot_region(const Case& facts, std::vector<model::Verdict>& out) {
   if (!causes.empty())
     text += ": " + causes;
   model::Verdict verdict = facts.about("hot_region", hot.row(), std::move(text), saves);
-  verdict.severity = facts.has_timeline() ? model::Weight::kWarning : model::Weight::kNote;
+  verdict.severity = model::Weight::kNote;
+  if (facts.has_timeline())
+    verdict.severity = model::Weight::kWarning;
   verdict.evidence = {{"own_ns", own_ns}, {"share_of_ranges", own_ns / hot.all_ns()}};
   cpu.add_evidence(verdict);
   if (region.occurrences > 0)
@@ -488,7 +505,9 @@ namespace {
 std::string_view profiler_cost_name(const model::Report& report, bool is_recording) {
   if (is_recording)
     return "recording its short ranges";
-  return report.operators.empty() ? "collecting counters" : "the profiler";
+  if (report.operators.empty())
+    return "collecting counters";
+  return "the profiler";
 }
 
 void report_profiler_time(const Case& facts, std::vector<model::Verdict>& out) {
@@ -506,7 +525,8 @@ void report_profiler_time(const Case& facts, std::vector<model::Verdict>& out) {
                                    share_text(wall.profiler_ns / measured_ns));
     model::Verdict verdict = facts.about("profiler_effect", row, std::move(text), std::nullopt);
     verdict.severity = model::Weight::kNote;
-    verdict.evidence = {{"profiler_ns", wall.profiler_ns}, {"wall_ns", wall.inclusive_ns}};
+    verdict.evidence["profiler_ns"] = wall.profiler_ns;
+    verdict.evidence["wall_ns"] = wall.inclusive_ns;
     if (is_recording)
       verdict.evidence["recording_ns"] = wall.recording_ns;
     out.push_back(std::move(verdict));
@@ -525,7 +545,9 @@ double too_short_ns(const model::Region& region) {
     return 0;  // its ranges were not chosen for this program
   const double median_ns = recorded_median_ns(region);
   const bool is_too_short = median_ns > 0 && median_ns < kTooShortNs && region.occurrences >= 3;
-  return is_too_short ? region.wall.inclusive_ns + region.wall.recording_ns : 0;
+  if (!is_too_short)
+    return 0;
+  return region.wall.inclusive_ns + region.wall.recording_ns;
 }
 
 void report_short_ranges(const Case& facts, std::vector<model::Verdict>& out) {
@@ -546,10 +568,12 @@ void report_short_ranges(const Case& facts, std::vector<model::Verdict>& out) {
                   base::counted(static_cast<std::uint64_t>(region.occurrences), "instance"));
   model::Verdict verdict = facts.about("too_short", row, std::move(text), std::nullopt);
   const bool is_large = short_ranges_ns >= kHot * facts.inside_ns();
-  verdict.severity = is_large ? model::Weight::kError : model::Weight::kNote;
-  verdict.evidence = {{"wall_ns.median", region.wall.per_occurrence_ns.median},
-                      {"wall_ns", region.wall.inclusive_ns},
-                      {"recording_ns", region.wall.recording_ns}};
+  verdict.severity = model::Weight::kNote;
+  if (is_large)
+    verdict.severity = model::Weight::kError;
+  verdict.evidence["wall_ns.median"] = region.wall.per_occurrence_ns.median;
+  verdict.evidence["wall_ns"] = region.wall.inclusive_ns;
+  verdict.evidence["recording_ns"] = region.wall.recording_ns;
   out.push_back(std::move(verdict));
 }
 
