@@ -68,10 +68,9 @@ void describe_run(const Session& session, Report& report) {
     if (std::ranges::find(sources, text) == sources.end())
       sources.push_back(std::move(text));
   }
-  if (session.clock.anchor_unix_ns != 0) {
-    report.run.start_unix_ns =
-        session.clock.anchor_unix_ns - (session.clock.anchor_ns - session.begin_ns);
-  }
+  const model::Clock& clock = session.clock;
+  if (clock.anchor_unix_ns != 0)
+    report.run.start_unix_ns = clock.anchor_unix_ns - (clock.anchor_ns - session.begin_ns);
   list_machines(session, report);
   for (const model::Range& range : session.ranges) {
     if (range.thread >= session.threads.size())
@@ -144,10 +143,10 @@ void note_undecided(std::uint64_t launches, Report& report) {
   report.notes.push_back(std::move(note));
 }
 
-/// The best metric of each group, then the second best ..., then those that were asked for by name.
-// Of a file that somebody else's tool made: what the groups make of it, those first that place work
-// under its roof; of a few metrics all.
-std::vector<model::MetricColumn> telling(const Session& session, const Reference& reference) {
+/// Columns of a file that another tool recorded: what the groups make of it, first those that place
+/// work under its roof; of a few metrics all.
+std::vector<model::MetricColumn> columns_for_recorded(const Session& session,
+                                                      const Reference& reference) {
   constexpr std::size_t kFew = 12, kMost = 6;
   std::vector<model::MetricColumn> columns;
   const auto measured = [&](const std::string& name) {
@@ -186,7 +185,8 @@ std::vector<model::MetricColumn> telling(const Session& session, const Reference
   return columns;
 }
 
-std::vector<model::MetricColumn> telling(const Reference& reference) {
+/// The best metric of each group, then the second best ..., then those that were asked for by name.
+std::vector<model::MetricColumn> columns_asked_for(const Reference& reference) {
   std::vector<model::MetricColumn> columns;
   std::set<std::string> there;
   for (std::size_t rank = 0, left = 1; left > 0;
@@ -217,46 +217,67 @@ std::string reason_without_peaks(const Report& report) {
          "; measure them with rangescope metrics calibrate, or name another GPU with --device";
 }
 
+const model::Peaks* peaks_by_id(const Reference& reference, const std::string& id) {
+  for (const model::Peaks& peaks : reference.peaks)
+    if (peaks.id == id)
+      return &peaks;
+  return nullptr;
+}
+
+/// Of the first GPU that is known.
+const model::Peaks* peaks_by_name(const Reference& reference,
+                                  const std::vector<std::string>& device_names) {
+  for (const std::string& name : device_names) {
+    const model::Peaks* peaks = model::find_peaks(reference.peaks, name);
+    if (peaks != nullptr)
+      return peaks;
+  }
+  return nullptr;
+}
+
+const char* note_without_utilization(const model::Peaks* peaks) {
+  if (peaks == nullptr)
+    return "no utilization: no peaks are known for this GPU (conf/device, calibrate)";
+  return "no utilization: executed FLOPs were not measured (profile --metrics roofline does)";
+}
+
 /// Roofline, bound and utilization of each region, by the peaks of `device`, else of the first GPU
 /// that is known, else those that the results say.
 void judge_by_peaks(const Session& session,
                     const Reference& reference,
                     const std::string& device,
                     Report& report) {
-  const model::Peaks* peaks = nullptr;
   const bool chosen = !device.empty() && device != "auto";
+  const model::Peaks* peaks = nullptr;
   if (chosen)
-    for (const model::Peaks& candidate : reference.peaks)
-      if (peaks == nullptr && candidate.id == device)
-        peaks = &candidate;
-  for (const std::string& name : report.device_names)
-    if (peaks == nullptr && !chosen)
-      peaks = model::find_peaks(reference.peaks, name);
-  const auto counted = peaks == nullptr && !chosen ? counted_peaks(session) : std::nullopt;
+    peaks = peaks_by_id(reference, device);
+  else
+    peaks = peaks_by_name(reference, report.device_names);
+  std::optional<model::Peaks> counted;
+  if (peaks == nullptr && !chosen)
+    counted = counted_peaks(session);
   if (counted)
     peaks = &*counted;
   add_bounds(report, peaks);
-  const auto any = [&](auto has) {
-    return std::any_of(report.regions.begin(), report.regions.end(), has);
+  const auto any = [&](auto has) { return std::ranges::any_of(report.regions, has); };
+  const bool has_utilization =
+      any([](const model::Region& region) { return region.utilization.has_value(); });
+  const auto has_roofline = [](const model::KernelCounters& kernel) {
+    return !kernel.roofline.empty();
   };
-  if (any(has_counters) && !any([](const model::Region& r) { return r.utilization.has_value(); }) &&
-      std::none_of(report.kernel_counters.begin(),
-                   report.kernel_counters.end(),
-                   [](const model::KernelCounters& kernel) { return !kernel.roofline.empty(); })) {
-    report.notes.push_back(
-        peaks == nullptr
-            ? "no utilization: no peaks are known for this GPU (conf/device, calibrate)"
-            : "no utilization: executed FLOPs were not measured (profile --metrics roofline does)");
-  }
-  const bool has_useful_work = any([](const model::Region& r) {
-    return r.utilization && (r.utilization->useful_flop || r.utilization->useful_bytes);
+  const bool is_judged =
+      has_utilization || std::ranges::any_of(report.kernel_counters, has_roofline);
+  if (any(has_counters) && !is_judged)
+    report.notes.push_back(note_without_utilization(peaks));
+  const bool has_useful_work = any([](const model::Region& region) {
+    const auto& utilization = region.utilization;
+    return utilization && (utilization->useful_flop || utilization->useful_bytes);
   });
   if (peaks == nullptr && has_useful_work)
     report.notes.push_back("no MFU: " + reason_without_peaks(report));
   const auto placed = [](const auto& row) { return row.bound && row.bound->memory; };
   const bool compared =
-      any(placed) || any([](const model::Region& r) { return r.utilization.has_value(); }) ||
-      std::any_of(report.kernel_counters.begin(), report.kernel_counters.end(), placed);
+      has_utilization || any(placed) || std::ranges::any_of(report.kernel_counters, placed);
   if (peaks == nullptr || !compared)
     return;
   std::string note = "peaks: " + peaks->name + " (" + peaks->source + ")";
@@ -265,19 +286,25 @@ void judge_by_peaks(const Session& session,
   report.notes.push_back(std::move(note));
 }
 
+/// The first kind whose expressions match the kernel's name.
+std::string family_name(const std::vector<KernelKind>& kinds, const model::KernelRow& row) {
+  std::string_view name = row.name;
+  if (name.empty())
+    name = row.short_name;
+  const auto is_in_name = [&](const auto& regex) { return regex.found_in(name); };
+  for (const KernelKind& kind : kinds)
+    if (std::ranges::any_of(kind.match, is_in_name))
+      return kind.name;
+  return "other";
+}
+
 void add_families(const std::vector<KernelKind>& kinds, Report& report) {
   std::map<std::string, model::KernelFamily> families;
   double total_ns = 0;
   for (const model::KernelRow& row : report.kernels) {
     if (kinds.empty() || !std::isfinite(row.total_ns))
       return;
-    const std::string_view name = row.name.empty() ? row.short_name : row.name;
-    const auto is_of_kind = [&](const KernelKind& kind) {
-      return std::ranges::any_of(kind.match,
-                                 [&](const auto& regex) { return regex.found_in(name); });
-    };
-    const auto kind = std::ranges::find_if(kinds, is_of_kind);
-    model::KernelFamily& family = families[kind == kinds.end() ? "other" : kind->name];
+    model::KernelFamily& family = families[family_name(kinds, row)];
     ++family.kernels;
     family.calls += row.calls;
     family.total_ns += row.total_ns;
@@ -285,49 +312,61 @@ void add_families(const std::vector<KernelKind>& kinds, Report& report) {
   }
   for (auto& [name, family] : families) {
     family.name = name;
-    family.share = total_ns > 0 ? family.total_ns / total_ns : 0;
+    family.share = 0;
+    if (total_ns > 0)
+      family.share = family.total_ns / total_ns;
     report.families.push_back(std::move(family));
   }
   std::ranges::stable_sort(report.families, std::greater<>(), &model::KernelFamily::total_ns);
+}
+
+/// `wall_ns`: of each repetition, two at least.
+void add_repeated_wall(const std::vector<double>& wall_ns, model::Region& region) {
+  const auto count = static_cast<double>(wall_ns.size());
+  double mean_ns = 0;
+  for (const double ns : wall_ns)
+    mean_ns += ns / count;
+  double squares = 0;
+  for (const double ns : wall_ns)
+    squares += (ns - mean_ns) * (ns - mean_ns);
+  const std::string repetitions = base::counted(wall_ns.size(), "repetition");
+  model::Metric mean;
+  mean.value = mean_ns;
+  mean.unit = "ns";
+  mean.min = std::ranges::min(wall_ns);
+  mean.max = std::ranges::max(wall_ns);
+  mean.rounds = std::ssize(wall_ns);
+  mean.source = "mean wall time of " + repetitions;
+  region.metrics["repeat_wall_ns"] = std::move(mean);
+  model::Metric deviation;
+  deviation.value = std::sqrt(squares / (count - 1));
+  deviation.unit = "ns";
+  deviation.min = 0;
+  deviation.max = 0;
+  deviation.rounds = std::ssize(wall_ns);
+  deviation.source = "sample standard deviation over " + repetitions;
+  region.metrics["repeat_stddev_ns"] = std::move(deviation);
 }
 
 /// Of a repetition: how each region's wall time differs over all of them, as two metrics.
 void add_repetitions(const std::vector<model::Digest>& runs, Report& report) {
   if (runs.size() < 2)
     return;
-  std::map<std::tuple<std::vector<std::string>, std::string, model::RangeKind>, std::vector<double>>
-      walls;
-  for (const model::Digest& run : runs)
-    for (const model::DigestRegion& region : run.regions)
-      if (const auto wall = region.values.find("wall_ns.inclusive"); wall != region.values.end())
-        walls[{region.path, region.domain, region.kind}].push_back(wall->second);
+  using Key = std::tuple<std::vector<std::string>, std::string, model::RangeKind>;
+  std::map<Key, std::vector<double>> wall_by_region;
+  for (const model::Digest& run : runs) {
+    for (const model::DigestRegion& region : run.regions) {
+      const auto wall = region.values.find("wall_ns.inclusive");
+      if (wall != region.values.end())
+        wall_by_region[{region.path, region.domain, region.kind}].push_back(wall->second);
+    }
+  }
   for (model::Region& region : report.regions) {
-    const auto found = walls.find({region.path, region.domain, region.kind});
-    if (region.process || region.thread || found == walls.end() || found->second.size() < 2)
+    if (region.process || region.thread)
       continue;
-    const std::vector<double>& wall_ns = found->second;
-    const auto n = static_cast<double>(wall_ns.size());
-    double mean = 0, squares = 0;
-    for (const double wall : wall_ns)
-      mean += wall / n;
-    for (const double wall : wall_ns)
-      squares += (wall - mean) * (wall - mean);
-    const auto [shortest, longest] = std::minmax_element(wall_ns.begin(), wall_ns.end());
-    const std::string repetitions = base::counted(wall_ns.size(), "repetition");
-    region.metrics["repeat_wall_ns"] = {mean,
-                                        "ns",
-                                        *shortest,
-                                        *longest,
-                                        std::ssize(wall_ns),
-                                        "mean wall time of " + repetitions,
-                                        {}};
-    region.metrics["repeat_stddev_ns"] = {std::sqrt(squares / (n - 1)),
-                                          "ns",
-                                          0,
-                                          0,
-                                          std::ssize(wall_ns),
-                                          "sample standard deviation over " + repetitions,
-                                          {}};
+    const auto found = wall_by_region.find({region.path, region.domain, region.kind});
+    if (found != wall_by_region.end() && found->second.size() >= 2)
+      add_repeated_wall(found->second, region);
   }
   report.metric_columns.insert(report.metric_columns.begin(),
                                {{"repeat_wall_ns", "mean run"}, {"repeat_stddev_ns", "+- runs"}});
@@ -337,8 +376,10 @@ void add_repetitions(const std::vector<model::Digest>& runs, Report& report) {
 void add_metric_columns(const Session& session, const Reference& reference, Report& report) {
   std::vector<model::MetricColumn>& columns = report.metric_columns;
   std::vector<model::MetricColumn> measured;
-  if (!session.measurements.empty())
-    measured = reference.metrics_asked ? telling(reference) : telling(session, reference);
+  if (!session.measurements.empty() && reference.metrics_asked)
+    measured = columns_asked_for(reference);
+  else if (!session.measurements.empty())
+    measured = columns_for_recorded(session, reference);
   columns.insert(columns.end(), measured.begin(), measured.end());
   if (is_light(session) && !session.samples.empty())
     columns.push_back({"gpu_active", "GPU active"});
@@ -396,9 +437,10 @@ base::Result<Report> answer(Session& session,
   if (!report)
     return report;
   report->kernels_chosen = !options.kernels.empty();
-  if (tally != nullptr)
-    *tally = is_of_all ? tally::tally_of(session, options, details, *report)
-                       : tally::digest_of(session, options);
+  if (tally != nullptr && is_of_all)
+    *tally = tally::tally_of(session, options, details, *report);
+  else if (tally != nullptr)
+    *tally = tally::digest_of(session, options);
   describe_clocks(clocks, session, *report);
   add_metric_columns(session, reference, *report);
   add_cpu_metrics(reference.cpu, *report);
@@ -437,20 +479,23 @@ void list_machines(const Session& session, Report& report) {
     if (stream.device < used.size())
       used[stream.device] = 1;
   }
-  const bool any = std::find(used.begin(), used.end(), 1) != used.end();
+  const bool is_any_used = std::ranges::find(used, 1) != used.end();
   for (std::size_t i = 0; i < session.devices.size(); ++i) {
-    if (any && used[i] == 0)
+    if (is_any_used && used[i] == 0)
       continue;
-    report.devices.push_back(session.devices[i]);
-    report.device_names.emplace_back(session.strings.view(session.devices[i].name));
-    report.device_uuids.emplace_back(session.strings.view(session.devices[i].uuid));
+    const model::Device& device = session.devices[i];
+    report.devices.push_back(device);
+    report.device_names.emplace_back(session.strings.view(device.name));
+    report.device_uuids.emplace_back(session.strings.view(device.uuid));
   }
 }
 
 void finish(RunFacts facts, Report& report) {
   model::RunInfo& info = facts.info;
   if (info.tool.empty())
-    info.tool = report.run.tool.empty() ? base::tool_version() : report.run.tool;
+    info.tool = report.run.tool;
+  if (info.tool.empty())
+    info.tool = base::tool_version();
   info.duration_ns = report.run.duration_ns;
   if (info.start_unix_ns == 0)
     info.start_unix_ns = report.run.start_unix_ns;
@@ -500,17 +545,49 @@ void add_ranks(const Regions& regions, Details& details, Report& report) {
   add_rank_functions(regions.session, report);
 }
 
+/// What the user says that regions do: --flops, --bytes, --work and --tokens.
+struct UsefulWork {
+  std::vector<UsefulFlop> flops;
+  std::vector<UsefulFlop> bytes;
+  std::vector<UsefulFlop> units;
+};
+
+base::Result<UsefulWork> parse_useful_work(const Options& options) {
+  UsefulWork work;
+  work.flops = TRY(parse_useful(options.flops));
+  work.bytes = TRY(parse_useful(options.bytes));
+  work.units = TRY(parse_work(options.work, options.tokens));
+  return work;
+}
+
+/// Phases and steady state of regions, by how long each occurrence kept the GPU busy.
+void add_phases(const Regions& regions,
+                std::vector<std::uint64_t> busy,
+                Details& details,
+                Report& report) {
+  const Session& session = regions.session;
+  const bool is_busy_unknown = session.unrecorded.kernels || session.unrecorded.copies;
+  if (is_busy_unknown)
+    busy.clear();
+  details.phases = find_phases(session, regions.tree, details.by_cell, busy);
+  if (!session.ranges.empty())
+    add_steady(regions, busy, details.phases, report);
+}
+
+bool has_only_summaries(const Session& session) {
+  return session.ranges.empty() && session.kernels.empty() && session.measurements.empty();
+}
+
 base::Result<Report> summed_up(const Session& session,
                                const Options& options,
                                Details& details,
                                bool kept) {
   Report report;
-  const auto useful = TRY(parse_useful(options.flops)), bytes = TRY(parse_useful(options.bytes)),
-             work = TRY(parse_work(options.work, options.tokens));
+  const UsefulWork work = TRY(parse_useful_work(options));
   describe_run(session, report);
   report.losses = session.losses;
   if (!session.summary.empty()) {
-    if (session.ranges.empty() && session.kernels.empty() && session.measurements.empty()) {
+    if (has_only_summaries(session)) {
       TRY(add_summaries(session, options, report));
       add_rows(nullptr, {}, report);
       tell_kernels_apart(report);
@@ -542,21 +619,16 @@ base::Result<Report> summed_up(const Session& session,
   add_cuda_memory(regions, contexts, report);
   if (session.unrecorded.kernels)
     add_projections(regions, report);
-  if (session.unrecorded.kernels || session.unrecorded.copies)
-    busy.clear();
-  const std::vector<Phase>& phases = details.phases =
-      find_phases(session, tree, details.by_cell, busy);
-  if (!session.ranges.empty())
-    add_steady(regions, busy, phases, report);
-  add_useful(useful, &model::Utilization::useful_flop, regions, report);
-  add_useful(bytes, &model::Utilization::useful_bytes, regions, report);
+  add_phases(regions, std::move(busy), details, report);
+  add_useful(work.flops, &model::Utilization::useful_flop, regions, report);
+  add_useful(work.bytes, &model::Utilization::useful_bytes, regions, report);
   add_measurements(regions, kernels, report);
   if (is_light(session))
     add_wall_samples(regions, report);
-  add_given_work(work, regions, report);
+  add_given_work(work.units, regions, report);
   add_kernel_counters(session, kernels, report);
   make_program_region(session, std::move(cpu_of_program), report);
-  add_rows(&regions, phases, report);
+  add_rows(&regions, details.phases, report);
   add_ranks(regions, details, report);
   tell_kernels_apart(report);
   add_operators(session, report);
