@@ -65,11 +65,15 @@ class GpuBusyTimes {
 
   [[nodiscard]] const Stretches& of_pid(std::uint32_t pid) const {
     const auto process = first_of_pid_.find(pid);
-    return process == first_of_pid_.end() ? none_ : by_process_[process->second];
+    if (process == first_of_pid_.end())
+      return none_;
+    return by_process_[process->second];
   }
   [[nodiscard]] const Stretches& of_thread(std::uint32_t thread) const {
     const std::uint32_t process = session_.threads[thread].process;
-    return process < by_process_.size() ? by_process_[process] : none_;
+    if (process >= by_process_.size())
+      return none_;
+    return by_process_[process];
   }
 
  private:
@@ -156,7 +160,9 @@ class CpuSums {
   /// those waits which are never for work: for the GIL and for a core.
   [[nodiscard]] base::Held<CpuWork> of_program() const {
     const std::uint32_t started = first_process(session_);
-    const std::uint32_t pid = started == kNone ? 0 : session_.processes[started].pid;
+    std::uint32_t pid = 0;
+    if (started != kNone)
+      pid = session_.processes[started].pid;
     CpuSetSums sums;
     const std::set<ThreadId> threads = add_program_samples(sums);
     add_program_waits(pid, sums);
@@ -189,11 +195,15 @@ class CpuSums {
 
   /// The thread's number in the session; kNone where it has none.
   [[nodiscard]] std::uint32_t thread_of(std::uint32_t cpu_thread) const {
-    return cpu_thread < cpu_.threads.size() ? cpu_.threads[cpu_thread].thread : kNone;
+    if (cpu_thread >= cpu_.threads.size())
+      return kNone;
+    return cpu_.threads[cpu_thread].thread;
   }
 
   [[nodiscard]] const Stretches& calls_of(std::uint32_t thread) const {
-    return thread == kNone ? none_ : in_calls_[thread];
+    if (thread == kNone)
+      return none_;
+    return in_calls_[thread];
   }
 
   [[nodiscard]] double idle_ns(std::uint32_t thread, std::int64_t start, std::int64_t end) const {
@@ -227,7 +237,8 @@ class CpuSums {
   void add_sample_points(CpuPoints& points) const {
     for (std::uint32_t i = 0; i < cpu_.samples.size(); ++i) {
       const model::CpuSample& sample = cpu_.samples[i];
-      if (const std::uint32_t thread = thread_of(sample.thread); thread != kNone)
+      const std::uint32_t thread = thread_of(sample.thread);
+      if (thread != kNone)
         points.add(CpuPoints::kSample, i, thread, sample.at_ns, sample.at_ns);
     }
   }
@@ -254,7 +265,8 @@ class CpuSums {
 
   void add_count_points(CpuPoints& points) const {
     for (const model::CpuCount& count : cpu_.counts) {
-      if (const std::uint32_t thread = thread_of(count.thread); thread != kNone)
+      const std::uint32_t thread = thread_of(count.thread);
+      if (thread != kNone)
         points.add(CpuPoints::kCount, count.counter, thread, count.at_ns, count.at_ns);
     }
   }
@@ -355,7 +367,9 @@ class CpuSums {
       sums.waited[wait.stack] += outside;
     // Calls are short compared with a wait that holds one: idle time is shared out by length.
     const double idle = weight * idle_ns(point.thread, point.start_ns, point.end_ns);
-    const double idle_outside = length > 0 ? idle * outside / length : 0;
+    double idle_outside = 0;
+    if (length > 0)
+      idle_outside = idle * outside / length;
     sums.parts[names_.of_wait(wait.kind)].add(outside, idle_outside);
     if (weight != 1)
       sums.estimated_ns += outside;
@@ -371,12 +385,11 @@ class CpuSums {
     constexpr int kMostSamplesOfHolder = 8;
     HeldTime& held = sums.held[{wait.holder, region, kind}];
     held.ns += wait.weight * static_cast<double>(wait.end_ns - wait.start_ns);
-    auto sample = std::lower_bound(cpu_.samples.begin(),
-                                   cpu_.samples.end(),
-                                   std::pair(wait.holder, wait.start_ns),
-                                   [](const model::CpuSample& sampled, const auto& wanted) {
-                                     return std::pair(sampled.thread, sampled.at_ns) < wanted;
-                                   });
+    const auto thread_and_time = [](const model::CpuSample& sampled) {
+      return std::pair(sampled.thread, sampled.at_ns);
+    };
+    const std::pair begin_of_wait(wait.holder, wait.start_ns);
+    auto sample = std::ranges::lower_bound(cpu_.samples, begin_of_wait, {}, thread_and_time);
     for (int i = 0; i < kMostSamplesOfHolder && sample != cpu_.samples.end(); ++i, ++sample) {
       if (sample->thread != wait.holder || sample->at_ns >= wait.end_ns)
         break;
@@ -396,9 +409,11 @@ class CpuSums {
       const bool has_time = call.end_ns != kOpen && call.end_ns >= call.start_ns;
       if (!has_time || call.thread >= session_.threads.size())
         continue;
-      CpuSetSums& sums = call_sums_[call_sets_.of_context[contexts.of_launch[l]]];
-      sums.parts[names_.of_call(call)].add(static_cast<double>(call.end_ns - call.start_ns),
-                                           idle_ns(call.thread, call.start_ns, call.end_ns));
+      const std::uint32_t set = call_sets_.of_context[contexts.of_launch[l]];
+      CpuSetSums& sums = call_sums_[set];
+      const auto length = static_cast<double>(call.end_ns - call.start_ns);
+      const double idle = idle_ns(call.thread, call.start_ns, call.end_ns);
+      sums.parts[names_.of_call(call)].add(length, idle);
     }
   }
 
@@ -458,9 +473,10 @@ class CpuSums {
     const double length = static_cast<double>(wait.end_ns - wait.start_ns);
     const double in_calls = ns_in(calls_of(thread.thread));
     const double busy = ns_in(gpu_busy_.of_pid(thread.pid));
+    const double outside = length - in_calls;
     const double idle = std::max(0.0, length - std::max(busy, in_calls));
     const auto weight = static_cast<double>(wait.weight);
-    sums.parts[names_.of_wait(wait.kind)].add((length - in_calls) * weight, idle * weight);
+    sums.parts[names_.of_wait(wait.kind)].add(outside * weight, idle * weight);
     sums.waits_ns += length * weight;
   }
 
@@ -499,7 +515,7 @@ void add_cpu(const Session& session,
   report.waits = waits_by_function(session, sums.own_code().code());
   if (keys.empty())
     whole = sums.of_program();
-  const int threads = cpu.samples.size() < 20000 ? 1 : options.threads;
+  const int threads = threads_for(cpu.samples.size(), options.threads);
   base::parallel_for(report.regions.size(), threads, [&](std::size_t r) {
     model::Region& region = report.regions[r];
     KnownWall wall;

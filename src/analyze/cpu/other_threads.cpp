@@ -81,7 +81,9 @@ namespace {
 using Library = std::pair<std::uint32_t, model::StringId>;  // of a process
 
 std::uint32_t session_thread(const model::CpuProfile& cpu, std::uint32_t thread) {
-  return thread < cpu.threads.size() ? cpu.threads[thread].thread : kNone;
+  if (thread >= cpu.threads.size())
+    return kNone;
+  return cpu.threads[thread].thread;
 }
 
 /// Times in which each thread of the session was seen in a library, `around` each sample.
@@ -103,6 +105,27 @@ std::map<Library, std::map<std::uint32_t, Spans>> spells_of(
   return out;
 }
 
+bool is_pool_work(const PoolStacks& pools, const model::CpuSample& sample) {
+  return sample.stack < pools.work.size() && pools.work[sample.stack] != 0;
+}
+
+/// A sample of a worker: when, and which thread.
+using WorkSample = std::pair<std::int64_t, std::uint32_t>;
+
+/// In time order, by the library whose work it is.
+std::map<Library, std::vector<WorkSample>> pool_work(const model::CpuProfile& cpu,
+                                                     const PoolStacks& pools) {
+  std::map<Library, std::vector<WorkSample>> work;
+  for (const model::CpuSample& sample : cpu.samples) {
+    const model::CpuThread& worker = cpu.threads[sample.thread];
+    if (worker.thread == kNone && is_pool_work(pools, sample))
+      work[{worker.pid, pools.work[sample.stack]}].emplace_back(sample.at_ns, sample.thread);
+  }
+  for (auto& [library, samples] : work)
+    std::sort(samples.begin(), samples.end());
+  return work;
+}
+
 /// Is `at_ns` in one of the spans, which are in order?
 bool holds(const Spans& spans, std::int64_t at_ns) {
   const auto next =
@@ -115,21 +138,23 @@ bool holds(const Spans& spans, std::int64_t at_ns) {
 std::vector<std::uint32_t> pool_users(const model::Session& session, const PoolStacks& pools) {
   const model::CpuProfile& cpu = session.cpu;
   const auto spells = spells_of(cpu, pools.inside, cpu.interval_ns);
-  std::vector<std::uint32_t> out(cpu.samples.size(), kNone), users;
+  std::vector<std::uint32_t> out(cpu.samples.size(), kNone);
+  std::vector<std::uint32_t> users;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const model::CpuSample& sample = cpu.samples[i];
     const model::CpuThread& worker = cpu.threads[sample.thread];
-    if (worker.thread != kNone || sample.stack >= pools.work.size() ||
-        pools.work[sample.stack] == 0)
+    if (worker.thread != kNone || !is_pool_work(pools, sample))
       continue;
     users.clear();
-    if (const auto library = spells.find({worker.pid, pools.work[sample.stack]});
-        library != spells.end()) {
+    const auto library = spells.find({worker.pid, pools.work[sample.stack]});
+    if (library != spells.end())
       for (const auto& [thread, times] : library->second)
         if (holds(times, sample.at_ns))
           users.push_back(thread);
-    }
-    out[i] = session_thread(cpu, users.size() == 1 ? users.front() : worker.creator);
+    std::uint32_t user = worker.creator;
+    if (users.size() == 1)
+      user = users.front();
+    out[i] = session_thread(cpu, user);
   }
   return out;
 }
@@ -137,15 +162,7 @@ std::vector<std::uint32_t> pool_users(const model::Session& session, const PoolS
 std::vector<model::CpuWait> pool_waits(const model::Session& session, const PoolStacks& pools) {
   constexpr std::int64_t kLeast_ns = 2'000'000;
   const model::CpuProfile& cpu = session.cpu;
-  std::map<Library, std::vector<std::pair<std::int64_t, std::uint32_t>>> work;  // when, by whom
-  for (const model::CpuSample& sample : cpu.samples) {
-    const model::CpuThread& worker = cpu.threads[sample.thread];
-    const bool is_work = sample.stack < pools.work.size() && pools.work[sample.stack] != 0;
-    if (is_work && worker.thread == kNone)
-      work[{worker.pid, pools.work[sample.stack]}].emplace_back(sample.at_ns, sample.thread);
-  }
-  for (auto& [library, samples] : work)
-    std::sort(samples.begin(), samples.end());
+  std::map<Library, std::vector<WorkSample>> work = pool_work(cpu, pools);
   std::vector<model::CpuWait> out;
   for (const auto& [library, threads] : spells_of(cpu, pools.waits, cpu.interval_ns / 2)) {
     const auto& samples = work[library];
@@ -155,7 +172,8 @@ std::vector<model::CpuWait> pool_waits(const model::Session& session, const Pool
         if (end - start < kLeast_ns || after == samples.begin())
           continue;
         const auto& [worked_at, worker] = *std::prev(after);
-        if (worked_at < end - std::max(2 * cpu.interval_ns, (end - start) / 4))
+        const std::int64_t longest_gap = std::max(2 * cpu.interval_ns, (end - start) / 4);
+        if (worked_at < end - longest_gap)
           continue;  // a worker may have been preempted
         model::CpuWait wait{start, end, thread};
         wait.holder = worker;
@@ -203,7 +221,7 @@ ChildChanges changes_of_children(const model::Session& session, std::uint32_t pi
       changes.list.push_back({wait.start_ns, 1, 0});
       changes.list.push_back({wait.end_ns, -1, 0});
     } else if (wait.kind != WaitKind::kPreempted && wait.kind != WaitKind::kGil) {
-      const int waiting = is_for_child ? 0 : 1;
+      const int waiting = static_cast<int>(!is_for_child);
       changes.list.push_back({wait.start_ns, 0, -1, wait.kind, waiting});
       changes.list.push_back({wait.end_ns, 0, 1, wait.kind, -waiting});
     }

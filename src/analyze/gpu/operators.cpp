@@ -58,12 +58,15 @@ class Summer {
   void run() {
     // Numbers of ranges, and behind them those of calls: five times smaller than the items, of
     // which there may be 100 M.
-    const std::size_t ranges = s_.ranges.size(), threads = s_.threads.size();
-    Buckets by_thread =
-        bucket_sort(ranges + s_.launches.size(), threads, [&](std::size_t i) -> std::size_t {
-          const std::uint32_t thread = thread_of(i);
-          return counts(i) && of_framework(thread) ? thread : threads;
-        });
+    const std::size_t items = s_.ranges.size() + s_.launches.size();
+    const std::size_t threads = s_.threads.size();
+    const auto bucket_of = [&](std::size_t i) -> std::size_t {
+      const std::uint32_t thread = thread_of(i);
+      if (!counts(i) || !of_framework(thread))
+        return threads;
+      return thread;
+    };
+    Buckets by_thread = bucket_sort(items, threads, bucket_of);
     for (std::size_t thread = 0; thread < threads; ++thread)
       add_thread(by_thread.of(thread));
     add_profiler_time();
@@ -75,8 +78,10 @@ class Summer {
     std::map<std::pair<model::StringId, model::StringId>, CallSums> sums_of;
     for (const auto& [key, sums] : sums_) {
       const auto name = static_cast<model::StringId>(key >> 32);
-      const auto shapes = static_cast<model::StringId>(key);
-      sums_of[{name, with_shapes ? shapes : 0}].add(sums);
+      model::StringId shapes = 0;
+      if (with_shapes)
+        shapes = static_cast<model::StringId>(key);
+      sums_of[{name, shapes}].add(sums);
     }
     std::unordered_map<std::string, std::size_t> row_of;
     for (const auto& [key, sums] : sums_of) {
@@ -91,17 +96,23 @@ class Summer {
       row.calls += sums.calls;
       row.cpu_ns += sums.cpu;
       row.exclusive_cpu_ns += sums.own_cpu;
-      row.gpu_ns += gpu ? sums.gpu : model::kNan;
-      row.exclusive_gpu_ns += gpu ? sums.own_gpu : model::kNan;
+      row.gpu_ns += sums.gpu;
+      row.exclusive_gpu_ns += sums.own_gpu;
     }
-    std::sort(
-        out.begin(), out.end(), [&](const model::OperatorRow& a, const model::OperatorRow& b) {
-          if (gpu && a.exclusive_gpu_ns != b.exclusive_gpu_ns)
-            return a.exclusive_gpu_ns > b.exclusive_gpu_ns;
-          if (a.exclusive_cpu_ns != b.exclusive_cpu_ns)
-            return a.exclusive_cpu_ns > b.exclusive_cpu_ns;
-          return std::tie(a.name, a.shapes) < std::tie(b.name, b.shapes);
-        });
+    for (model::OperatorRow& row : out) {
+      if (gpu)
+        continue;
+      row.gpu_ns = model::kNan;
+      row.exclusive_gpu_ns = model::kNan;
+    }
+    const auto is_before = [&](const model::OperatorRow& a, const model::OperatorRow& b) {
+      if (gpu && a.exclusive_gpu_ns != b.exclusive_gpu_ns)
+        return a.exclusive_gpu_ns > b.exclusive_gpu_ns;
+      if (a.exclusive_cpu_ns != b.exclusive_cpu_ns)
+        return a.exclusive_cpu_ns > b.exclusive_cpu_ns;
+      return std::tie(a.name, a.shapes) < std::tie(b.name, b.shapes);
+    };
+    std::sort(out.begin(), out.end(), is_before);
     return out;
   }
 
@@ -123,8 +134,7 @@ class Summer {
     // Ranges of a thread are in the order of their pushes; a function that begins with a range
     // lies inside it.
     sort_nearly(items, [&](std::uint32_t a, std::uint32_t b) {
-      const std::int64_t x = start_of(a), y = start_of(b);
-      return x != y ? x < y : a < b;
+      return std::pair(start_of(a), a) < std::pair(start_of(b), b);
     });
     for (const std::uint32_t i : items) {
       const Item item = item_of(i);

@@ -36,11 +36,11 @@ class Kinds {
 
   /// Lets what took least time share the last of `most` kinds. Returns the new number of each.
   std::vector<std::uint32_t> merge_smallest(std::size_t most) {
-    std::vector<std::uint32_t> order(list.size()), number(list.size());
+    std::vector<std::uint32_t> number(list.size());
+    std::vector<std::uint32_t> order(list.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
-      return list[a].total_ns > list[b].total_ns;
-    });
+    const auto total_ns = [&](std::uint32_t kind) { return list[kind].total_ns; };
+    std::ranges::stable_sort(order, std::ranges::greater(), total_ns);
     std::vector<WorkKind> kept;
     for (std::size_t i = 0; i < order.size(); ++i) {
       const WorkKind& kind = list[order[i]];
@@ -65,7 +65,7 @@ class Kinds {
 };
 
 bool starts_earlier(const SampledPiece& a, const SampledPiece& b) {
-  return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns < b.end_ns;
+  return std::pair(a.start_ns, a.end_ns) < std::pair(b.start_ns, b.end_ns);
 }
 
 /// When any of `pieces` ran, which are by start.
@@ -112,22 +112,15 @@ class CardWork {
   /// Copies, memsets and graphs that were recorded as a whole. After the kernels.
   void add_other_work() {
     const std::size_t kernels = out_.pieces.size();
-    for (std::size_t i = 0; i < session_.copies.size(); ++i) {
-      const model::Copy& copy = session_.copies[i];
-      const auto direction = static_cast<std::uint64_t>(copy.kind);
-      if (is_on_card(copy.stream))
-        add(copy, key_of(What::kCopy, direction, 0), kNone, set_of(contexts_.of_copy, i, copy));
-    }
-    for (std::size_t i = 0; i < session_.memsets.size(); ++i) {
-      const model::Memset& memset = session_.memsets[i];
-      if (is_on_card(memset.stream))
-        add(memset, key_of(What::kMemset, 0, 0), kNone, set_of(contexts_.of_memset, i, memset));
-    }
-    for (std::size_t i = 0; i < session_.graph_launches.size(); ++i) {
-      const model::GraphLaunch& graph = session_.graph_launches[i];
-      if (is_on_card(graph.stream))
-        add(graph, key_of(What::kGraph, 0, graph.graph_id), kNone, set_of({}, i, graph));
-    }
+    add_each(session_.copies, contexts_.of_copy, [](const model::Copy& copy) {
+      return key_of(What::kCopy, static_cast<std::uint64_t>(copy.kind), 0);
+    });
+    add_each(session_.memsets, contexts_.of_memset, [](const model::Memset&) {
+      return key_of(What::kMemset, 0, 0);
+    });
+    add_each(session_.graph_launches, {}, [](const model::GraphLaunch& graph) {
+      return key_of(What::kGraph, 0, graph.graph_id);
+    });
     sort_from(kernels);
     const auto middle = out_.pieces.begin() + static_cast<std::ptrdiff_t>(kernels);
     std::inplace_merge(out_.pieces.begin(), middle, out_.pieces.end(), starts_earlier);
@@ -158,6 +151,18 @@ class CardWork {
     return sets_.of_context[context_of(session_, contexts_, of_item, i, item.launch, item.stream)];
   }
 
+  /// Those of the card, which have no name.
+  template <class Item>
+  void add_each(const std::vector<Item>& items,
+                const std::vector<std::uint32_t>& of_item,
+                auto key) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const Item& item = items[i];
+      if (is_on_card(item.stream))
+        add(item, key(item), kNone, set_of(of_item, i, item));
+    }
+  }
+
   template <class Item>
   void add(const Item& item, std::uint64_t key, std::uint32_t name, std::uint32_t set) {
     const std::int64_t length = length_ns(item.start_ns, item.end_ns);
@@ -177,10 +182,12 @@ class CardWork {
   void set_paces() {
     for (SampledPiece& piece : out_.pieces) {
       const WorkKind& kind = out_.kinds[piece.kind];
-      const double calls = static_cast<double>(kind.calls), mean = kind.total_ns / calls;
+      const auto calls = static_cast<double>(kind.calls);
+      const double mean = kind.total_ns / calls;
       const bool alike = kind.squares_ns2 / calls - mean * mean < kAlike * kAlike * mean * mean;
+      const auto length = static_cast<double>(piece.end_ns - piece.start_ns);
       if (kind.name != kNone && alike)
-        piece.pace = static_cast<float>(mean / static_cast<double>(piece.end_ns - piece.start_ns));
+        piece.pace = static_cast<float>(mean / length);
     }
   }
 

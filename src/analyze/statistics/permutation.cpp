@@ -11,8 +11,8 @@ namespace rangescope::analyze {
 namespace {
 
 constexpr double kFloor = 0.001;
-constexpr double kMostSteps =
-    4e8;  // deals x values x units, so that thousands of regions do not take minutes
+// Deals x values x units, so that thousands of regions do not take minutes.
+constexpr double kMostSteps = 4e8;
 
 /// One value of all units in ascending order, and which unit each is.
 struct Sorted {
@@ -32,11 +32,13 @@ Sorted sorted(const TwoGroups& value) {
     size += std::abs(x);
   }
   Sorted out;
-  out.floor = positive ? kFloor : kFloor * size / static_cast<double>(of_unit.size());
+  out.floor = kFloor;
+  if (!positive)
+    out.floor = kFloor * size / static_cast<double>(of_unit.size());
   out.units.resize(of_unit.size());
   std::iota(out.units.begin(), out.units.end(), 0u);
-  std::stable_sort(
-      out.units.begin(), out.units.end(), [&](auto x, auto y) { return of_unit[x] < of_unit[y]; });
+  const auto value_of_unit = [&](std::uint32_t unit) { return of_unit[unit]; };
+  std::ranges::stable_sort(out.units, {}, value_of_unit);
   for (const std::uint32_t unit : out.units)
     out.values.push_back(of_unit[unit]);
   return out;
@@ -44,7 +46,8 @@ Sorted sorted(const TwoGroups& value) {
 
 /// Mean without the fifth at each end. `x` ascends.
 double trimmed_mean(std::span<const double> x) {
-  const std::size_t cut = x.size() / 5, kept = x.size() - 2 * cut;
+  const std::size_t cut = x.size() / 5;
+  const std::size_t kept = x.size() - 2 * cut;
   const std::span<const double> inner = x.subspan(cut, kept);
   return std::accumulate(inner.begin(), inner.end(), 0.0) / static_cast<double>(kept);
 }
@@ -65,13 +68,22 @@ struct Groups {
 double statistic(const Sorted& value, const std::vector<char>& in_b, Groups& groups) {
   groups.a.clear();
   groups.b.clear();
-  for (std::size_t i = 0; i < value.values.size(); ++i)
-    (in_b[value.units[i]] ? groups.b : groups.a).push_back(value.values[i]);
-  const double a = trimmed_mean(groups.a), b = trimmed_mean(groups.b);
-  const auto na = static_cast<double>(groups.a.size()), nb = static_cast<double>(groups.b.size());
-  const double deviation = (distances(groups.a, a) + distances(groups.b, b)) / (na + nb);
-  const double scale = deviation * std::sqrt(1 / na + 1 / nb) + value.floor;
-  return scale > 0 ? std::abs(b - a) / scale : 0;
+  for (std::size_t i = 0; i < value.values.size(); ++i) {
+    if (in_b[value.units[i]])
+      groups.b.push_back(value.values[i]);
+    else
+      groups.a.push_back(value.values[i]);
+  }
+  const double mean_a = trimmed_mean(groups.a);
+  const double mean_b = trimmed_mean(groups.b);
+  const auto size_a = static_cast<double>(groups.a.size());
+  const auto size_b = static_cast<double>(groups.b.size());
+  const double sum_of_distances = distances(groups.a, mean_a) + distances(groups.b, mean_b);
+  const double deviation = sum_of_distances / (size_a + size_b);
+  const double scale = deviation * std::sqrt(1 / size_a + 1 / size_b) + value.floor;
+  if (scale > 0)
+    return std::abs(mean_b - mean_a) / scale;
+  return 0;
 }
 
 /// The next subset of k of n in lexicographic order; false after the last one.
@@ -106,14 +118,16 @@ class Deals {
       : na_(na), nb_(nb), in_b_(na + nb, 0), as_large_(values.size(), 0) {
     for (const TwoGroups& value : values)
       data_.push_back(sorted(value));
-    std::fill(in_b_.begin() + static_cast<std::ptrdiff_t>(na), in_b_.end(), char{1});
+    const auto first_in_b = in_b_.begin() + static_cast<std::ptrdiff_t>(na);
+    std::fill(first_in_b, in_b_.end(), char{1});
     for (const Sorted& value : data_)
       observed_.push_back(statistic(value, in_b_, groups_));
     by_size_.resize(values.size());
     std::iota(by_size_.begin(), by_size_.end(), std::size_t{0});
-    std::stable_sort(by_size_.begin(), by_size_.end(), [&](std::size_t x, std::size_t y) {
+    const auto is_larger = [&](std::size_t x, std::size_t y) {
       return observed_[x] > observed_[y];
-    });
+    };
+    std::ranges::stable_sort(by_size_, is_larger);
   }
 
   void deal_in_every_way() {
@@ -126,7 +140,8 @@ class Deals {
   /// What was seen is one of the deals (Phipson and Smyth, "Permutation p-values should never be
   /// zero", 2010).
   void deal_at_random(double count) {
-    std::vector<std::uint32_t> subset = first_subset(), order(in_b_.size());
+    std::vector<std::uint32_t> subset = first_subset();
+    std::vector<std::uint32_t> order(in_b_.size());
     std::iota(order.begin(), order.end(), 0u);
     std::mt19937_64 random(20260102);
     dealt_ = 1;
@@ -196,8 +211,10 @@ double deals(std::size_t na, std::size_t nb) {
 }
 
 double smallest_p(std::size_t na, std::size_t nb) {
-  // With groups of one size, exchanging the groups gives the same |t|.
-  return (na == nb ? 2 : 1) / deals(na, nb);
+  double as_large = 1;
+  if (na == nb)
+    as_large = 2;  // exchanging groups of one size gives the same |t|
+  return as_large / deals(na, nb);
 }
 
 std::vector<double> permutation_test(std::span<const TwoGroups> values, std::size_t most) {
@@ -215,11 +232,68 @@ std::vector<double> permutation_test(std::span<const TwoGroups> values, std::siz
   return dealt.p();
 }
 
+namespace {
+
+/// Where the ascending ratios of all pairs are cut at each end, and the chance of U < `pairs`.
+struct Cut {
+  std::size_t pairs = 0;
+  double outside = 0;
+};
+
+/// In how many orders of the na + nb units U is u, by u: Mann and Whitney's recursion, as a product
+/// of polynomials (the Gaussian binomial coefficient). O(na nb^2).
+std::vector<double> orders_by_u(std::size_t na, std::size_t nb) {
+  const std::size_t pairs = na * nb;
+  std::vector<double> orders(pairs + 1, 0.0);
+  orders[0] = 1;
+  for (std::size_t i = 1; i <= nb; ++i) {
+    for (std::size_t u = pairs; u >= na + i; --u)
+      orders[u] -= orders[u - na - i];  // times (1 - q^(na + i))
+    for (std::size_t u = i; u <= pairs; ++u)
+      orders[u] += orders[u - i];  // divided by (1 - q^i)
+  }
+  return orders;
+}
+
+Cut exact_cut(std::size_t na, std::size_t nb, double wanted) {
+  const std::vector<double> orders = orders_by_u(na, nb);
+  const double all_orders = deals(na, nb);
+  const double wanted_outside = (1 - wanted) / 2;
+  Cut cut;
+  while (cut.pairs < na * nb / 2) {
+    const double chance = orders[cut.pairs] / all_orders;
+    if (cut.outside + chance > wanted_outside)
+      break;
+    cut.outside += chance;
+    ++cut.pairs;
+  }
+  if (cut.pairs == 0) {
+    cut.outside = orders[0] / all_orders;
+    cut.pairs = 1;
+  }
+  return cut;
+}
+
+/// By the normal approximation of U, for many units.
+Cut approximate_cut(std::size_t na, std::size_t nb, double wanted) {
+  const auto a = static_cast<double>(na);
+  const auto b = static_cast<double>(nb);
+  const double deviation = std::sqrt(a * b * (a + b + 1) / 12);
+  const double pairs = std::floor(a * b / 2 - 1.96 * deviation);
+  return {static_cast<std::size_t>(std::max(1.0, pairs)), (1 - wanted) / 2};
+}
+
+bool are_positive(const std::vector<double>& values) {
+  return std::ranges::all_of(values,
+                             [](double value) { return value > 0 && std::isfinite(value); });
+}
+
+}  // namespace
+
 std::optional<RatioInterval> ratio_interval(const TwoGroups& value, double wanted) {
-  const std::size_t na = value.a.size(), nb = value.b.size();
-  const auto positive = [](double x) { return x > 0 && std::isfinite(x); };
-  if (na == 0 || nb == 0 || !std::all_of(value.a.begin(), value.a.end(), positive) ||
-      !std::all_of(value.b.begin(), value.b.end(), positive))
+  const std::size_t na = value.a.size();
+  const std::size_t nb = value.b.size();
+  if (na == 0 || nb == 0 || !are_positive(value.a) || !are_positive(value.b))
     return std::nullopt;
   std::vector<double> ratios;
   ratios.reserve(na * nb);
@@ -228,36 +302,14 @@ std::optional<RatioInterval> ratio_interval(const TwoGroups& value, double wante
       ratios.push_back(b / a);
   }
   std::sort(ratios.begin(), ratios.end());
-
-  // count[u]: in how many orders of the na + nb units U is u (Mann and Whitney's recursion, as a
-  // product of polynomials: the Gaussian binomial coefficient). Where that is large, the normal
-  // approximation.
-  const std::size_t pairs = na * nb;
-  std::size_t cut = 0;
-  double outside = 0;  // chance of U < cut
-  if (na + nb <= 60) {
-    std::vector<double> count(pairs + 1, 0.0);
-    count[0] = 1;
-    for (std::size_t i = 1; i <= nb; ++i) {
-      for (std::size_t u = pairs; u >= na + i; --u)
-        count[u] -= count[u - na - i];  // times (1 - q^(na + i))
-      for (std::size_t u = i; u <= pairs; ++u)
-        count[u] += count[u - i];  // divided by (1 - q^i)
-    }
-    const double orders = deals(na, nb);
-    while (cut < pairs / 2 && outside + count[cut] / orders <= (1 - wanted) / 2)
-      outside += count[cut++] / orders;
-    if (cut == 0) {
-      outside = count[0] / orders;
-      cut = 1;
-    }
-  } else {
-    const double a = static_cast<double>(na), b = static_cast<double>(nb);
-    const double deviation = std::sqrt(a * b * (a + b + 1) / 12);
-    cut = static_cast<std::size_t>(std::max(1.0, std::floor(a * b / 2 - 1.96 * deviation)));
-    outside = (1 - wanted) / 2;
-  }
-  return RatioInterval{ratios[cut - 1], ratios[pairs - cut], 1 - 2 * outside};
+  constexpr std::size_t kManyUnits = 60;
+  Cut cut;
+  if (na + nb <= kManyUnits)
+    cut = exact_cut(na, nb, wanted);
+  else
+    cut = approximate_cut(na, nb, wanted);
+  return RatioInterval{
+      ratios[cut.pairs - 1], ratios[ratios.size() - cut.pairs], 1 - 2 * cut.outside};
 }
 
 }  // namespace rangescope::analyze
