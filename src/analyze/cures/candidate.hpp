@@ -125,16 +125,19 @@ Family find_attention, find_cross_entropy, find_one_hot, find_one_hot_losses,
     find_normalization;                                              // patterns.cpp
 Family find_mask_indexing, find_values_read, find_synchronizations;  // waits.cpp
 Family find_layout_conversions, find_casts, find_transposed_copies,
-    find_grown_caches;                                             // tensor_copies.cpp
-Family find_tensor_by_tensor, find_products_one_by_one;            // one_by_one.cpp
-Family find_sample_loops, find_stacked_samples;                    // sample_loops.cpp
-Family find_pointwise_chains;                                      // chains.cpp
-Family find_fp32_products, find_unaligned_products, find_doubles;  // products.cpp
-Family find_small_copies, find_pageable_copies;                    // transfers.cpp
-Family find_allocations, find_batches_on_main_thread;              // host.cpp
-Family find_interpreter_work;                                      // interpreter_work.cpp
-Family find_graph_captures;                                        // captures.cpp
-Family find_launches;                                              // launches.cpp
+    find_grown_caches;                                   // tensor_copies.cpp
+Family find_tensor_by_tensor, find_products_one_by_one;  // one_by_one.cpp
+Family find_sample_loops, find_stacked_samples;          // sample_loops.cpp
+Family find_pointwise_chains;                            // chains.cpp
+Family find_fp32_convolutions, find_fp32_products, find_unaligned_products,
+    find_doubles;                                      // products.cpp
+Family find_small_copies, find_pageable_copies;        // transfers.cpp
+Family find_allocations, find_batches_on_main_thread;  // host.cpp
+Family find_interpreter_work;                          // interpreter_work.cpp
+Family find_kernels_compiled;                          // kernels_compiled.cpp
+Family find_own_functions;                             // own_functions.cpp
+Family find_graph_captures;                            // captures.cpp
+Family find_launches;                                  // launches.cpp
 
 /// Of all families, in their order.
 [[nodiscard]] std::vector<Candidate> candidates_of(const Recording& recording);

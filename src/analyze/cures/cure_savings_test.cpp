@@ -193,6 +193,32 @@ TEST(CureSavings, BatchNormsOfFewChannelsAreFasterInChannelsLast) {
   EXPECT_LT(saved_share(network(512), "layout_conversions"), 0.2);
 }
 
+TEST(CureSavings, TheProductOfAConvolutionByFftIsOfTheConvolution) {
+  const Steps steps = Steps::run([](Steps& s) {
+    s.kernel("void fft2d_r2c_32x32<float, false, 0u, false>(float2*, float const*)", kMs, 512);
+    s.kernel(kFp32Product, kMs, 512);
+    s.kernel("void fft2d_c2r_32x32<float, false, false, 0u>(float*, float2 const*)", kMs, 512);
+    s.wait();
+  });
+  EXPECT_FALSE(cures_in(steps).contains("fp32_products"));
+  EXPECT_NEAR(saved_share(steps, "fp32_convolutions"), 0.6, 0.02);
+}
+
+TEST(CureSavings, ACheckpointsCopiesToTheCpuAreWrittenAsideToo) {
+  const Steps steps = Steps::run([](Steps& s) {
+    s.kernel(kProduct, kMs, 512);
+    s.wait();
+    if (s.step() % 2 == 0)
+      return;
+    s.compute_in("save", 2 * kMs, "/lib/torch/serialization.py");
+    s.copy(model::CopyKind::kDeviceToHost, 64 << 20, 3 * kMs);
+    s.wait();
+    s.compute_in("save", 2 * kMs, "/lib/torch/serialization.py");
+  });
+  // Eight steps of 1 ms and four checkpoints of 7 ms; the first is start-up but for its last 2 ms.
+  EXPECT_NEAR(saved_share(steps, "checkpoints_in_loop"), 23 / 36.0, 0.03);
+}
+
 TEST(CureSavings, GradientsThatAnOptimizerTakesAreNoWaste) {
   const auto cures_of_training = [](std::uint32_t optimizer_blocks) {
     return cures_in(Steps::run([=](Steps& s) {

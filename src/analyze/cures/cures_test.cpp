@@ -154,6 +154,17 @@ const Program kPrograms[] = {
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      }},
+    {"kernels_compiled",
+     [](Steps& s) {
+       s.compute_in_library("/opt/cuda/lib64/libnvrtc.so.13", 2 * kMs);
+       s.kernel(kProduct, kMs, kLarge);
+       s.wait();
+     },
+     [](Steps& s) {
+       s.compute_in_library("/opt/cuda/lib64/libcublasLt.so.13", 2 * kMs);
+       s.kernel(kProduct, kMs, kLarge);
+       s.wait();
+     }},
     {"graph_captures",
      [](Steps& s) {
        if (s.step() % 2 == 1)
@@ -201,6 +212,17 @@ const Program kPrograms[] = {
      [](Steps& s) {
        s.compute(4 * kMs);
        s.kernel(kProduct, 9 * kUs, kSmall);
+     }},
+    {"own_function",
+     [](Steps& s) {
+       s.compute_in_python({{"update", "/srv/train.py"}}, 2 * kMs);
+       s.kernel(kProduct, kMs, kLarge);
+       s.wait();
+     },
+     [](Steps& s) {  // nothing of the program's own
+       s.compute_in_python({{"update", "/usr/lib/python3/dist-packages/metrics.py"}}, 2 * kMs);
+       s.kernel(kProduct, kMs, kLarge);
+       s.wait();
      }},
     {"cpu_indexing",
      [](Steps& s) {
@@ -279,7 +301,12 @@ const Program kPrograms[] = {
        s.kernel(kToNhwc, 39 * kUs, kLarge);
        s.kernel("sm90_xmma_fprop_implicit_gemm", 90 * kUs, kLarge);
      },
-     [](Steps& s) { s.kernel("sm90_xmma_fprop_implicit_gemm", 90 * kUs, kLarge); }},
+     [](Steps& s) {  // sequences have no such layout
+       s.in_module("blocks.0 (Conv1d)", [&] {
+         s.kernel(kToNhwc, 39 * kUs, kLarge);
+         s.kernel("sm90_xmma_fprop_implicit_gemm", 90 * kUs, kLarge);
+       });
+     }},
     {"weight_casts",
      [](Steps& s) {
        s.kernel(kCast, 39 * kUs, kLarge);
@@ -333,6 +360,14 @@ const Program kPrograms[] = {
     {"products_one_by_one",
      [](Steps& s) { repeat(16, [&] { s.kernel(kProduct, 2 * kUs, kSmall); }); },
      [](Steps& s) { repeat(16, [&] { s.kernel(kProduct, 40 * kUs, kLarge); }); }},
+    {"fp32_convolutions",
+     [](Steps& s) {
+       s.kernel("sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nchwkcrs_nchw_ffma", kMs, 512);
+     },
+     [](Steps& s) {
+       s.kernel("sm90_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc", kMs, 512);
+       s.kernel("void implicit_convolve_sgemm<__nv_bfloat16, __nv_bfloat16, 1024>()", kMs, 512);
+     }},
     {"fp32_products",
      [](Steps& s) { s.kernel(kFp32Product, kMs, 512); },
      [](Steps& s) { s.kernel(kProduct, kMs, 512); }},

@@ -47,6 +47,7 @@ constexpr std::pair<std::string_view, Role> kRoles[] = {
     {"wgrad", Role::kConvolution},
     {"convolve", Role::kConvolution},
     {"winograd", Role::kConvolution},
+    {"fft2d_", Role::kConvolution},
     {"gemm", Role::kProduct},
     {"nvjet", Role::kProduct},
     {"gemv", Role::kProduct},
@@ -120,6 +121,12 @@ bool runs_on_fp32_units(std::string_view name) {
   return is_single && !has_any(name, {"tensorop", "tf32", "s1688", "s16816"});
 }
 
+/// cuDNN's: implicit products, its older engines, and the transforms of FFT and Winograd.
+bool convolves_on_fp32_units(std::string_view name) {
+  const bool is_single = has_any(name, {"f32f32_f32f32_f32", "_ffma_", "<float"});
+  return is_single && !has_any(name, {"f16", "half", "tensorop", "tf32", "s1688"});
+}
+
 /// Of template arguments and of kernels of cuBLAS; parameters of type double are of all kernels.
 bool computes_in_double(std::string_view name) {
   return has_any(name, {"<double", "double>", "lambda(double)", "f64f64", "dgemm", "d884"});
@@ -145,6 +152,10 @@ KernelTraits traits_of(std::string_view demangled) {
     traits.is_strided = demangled.find(" elementwise_kernel<") != std::string_view::npos ||
                         demangled.find("::elementwise_kernel<") != std::string_view::npos;
     traits.casts = traits.role == Role::kCopy && casts(demangled);
+  }
+  if (traits.role == Role::kConvolution) {
+    traits.is_fp32_convolution = convolves_on_fp32_units(demangled);
+    traits.transforms_tiles = has_any(demangled, {"winograd", "fft2d_"});
   }
   if (traits.role == Role::kProduct) {
     traits.on_fp32_units = runs_on_fp32_units(demangled);

@@ -32,12 +32,14 @@ struct KernelTraits {
   Role role = Role::kOther;
   bool casts = false;       ///< a copy to another type
   bool is_strided = false;  ///< element-wise, over tensors whose elements do not follow one another
-  bool on_fp32_units = false;     ///< a float32 product without tensor cores
-  bool is_double = false;         ///< computes in float64
-  bool is_unaligned = false;      ///< a product whose sizes keep it from vector loads
-  double elements_per_block = 0;  ///< of element-wise kernels; 0: unknown
-  double tensors = 0;             ///< that it reads and writes; 0: unknown
-  double bytes_per_element = 0;   ///< that all its tensors together hold; 0: unknown
+  bool on_fp32_units = false;        ///< a float32 product without tensor cores
+  bool is_fp32_convolution = false;  ///< or one of its transforms, without tensor cores
+  bool transforms_tiles = false;     ///< for a convolution by FFT or Winograd, around its product
+  bool is_double = false;            ///< computes in float64
+  bool is_unaligned = false;         ///< a product whose sizes keep it from vector loads
+  double elements_per_block = 0;     ///< of element-wise kernels; 0: unknown
+  double tensors = 0;                ///< that it reads and writes; 0: unknown
+  double bytes_per_element = 0;      ///< that all its tensors together hold; 0: unknown
 };
 
 /// What a block of PyTorch's multi_tensor_apply takes of a tensor.

@@ -89,13 +89,14 @@ bool StackSamples::is_at(std::uint32_t frame, const CodePlace& place) const {
   return place.function.empty() || name.substr(name.rfind('.') + 1) == place.function;
 }
 
-StackSamples::Share StackSamples::share_at(const Recording& recording,
-                                           const std::vector<Id>& operations,
-                                           std::span<const CodePlace> places) const {
-  const auto has_place = [&](std::uint32_t stack) {
+/// `fits` decides by one entry of a stack whether the sample counts.
+template <class Fits>
+StackSamples::Share StackSamples::share_of_stacks(const Recording& recording,
+                                                  const std::vector<Id>& operations,
+                                                  Fits fits) const {
+  const auto has_fitting = [&](std::uint32_t stack) {
     for (; stack != model::kNone; stack = session_.cpu.stacks[stack].parent) {
-      const std::uint32_t frame = session_.cpu.stacks[stack].frame;
-      if (std::ranges::any_of(places, [&](const CodePlace& place) { return is_at(frame, place); }))
+      if (fits(stack))
         return true;
     }
     return false;
@@ -104,11 +105,31 @@ StackSamples::Share StackSamples::share_at(const Recording& recording,
   for (const Id operation : operations) {
     for (const std::uint32_t stack : in(recording, operation)) {
       ++share.samples;
-      if (has_place(stack))
+      if (has_fitting(stack))
         ++share.at_places;
     }
   }
   return share;
+}
+
+StackSamples::Share StackSamples::share_at(const Recording& recording,
+                                           const std::vector<Id>& operations,
+                                           std::span<const CodePlace> places) const {
+  return share_of_stacks(recording, operations, [&](std::uint32_t stack) {
+    const std::uint32_t frame = session_.cpu.stacks[stack].frame;
+    return std::ranges::any_of(places, [&](const CodePlace& place) { return is_at(frame, place); });
+  });
+}
+
+StackSamples::Share StackSamples::share_in(const Recording& recording,
+                                           const std::vector<Id>& operations,
+                                           std::span<const std::string_view> libraries) const {
+  return share_of_stacks(recording, operations, [&](std::uint32_t stack) {
+    const std::string_view module = module_of(stack);
+    return std::ranges::any_of(libraries, [&](std::string_view library) {
+      return module.find(library) != std::string_view::npos;
+    });
+  });
 }
 
 std::string StackSamples::python_function(const Recording& recording,

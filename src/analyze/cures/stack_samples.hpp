@@ -41,6 +41,10 @@ class StackSamples {
   [[nodiscard]] Share share_at(const Recording& recording,
                                const std::vector<Id>& operations,
                                std::span<const CodePlace> places) const;
+  /// The same of samples in libraries, by parts of their paths, or in what these called.
+  [[nodiscard]] Share share_in(const Recording& recording,
+                               const std::vector<Id>& operations,
+                               std::span<const std::string_view> libraries) const;
   /// How many CPUs the process kept busy while these operations of its threads lasted: samples of
   /// all threads by those of theirs, 1 where no others were seen.
   [[nodiscard]] double busy_cpus(const Recording& recording,
@@ -52,6 +56,10 @@ class StackSamples {
                                             const std::vector<Id>& operations) const;
 
  private:
+  template <class Fits>
+  [[nodiscard]] Share share_of_stacks(const Recording& recording,
+                                      const std::vector<Id>& operations,
+                                      Fits fits) const;
   struct Sample {
     std::uint32_t thread = 0;  ///< index into Session::threads
     std::int64_t at_ns = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -87,6 +88,38 @@ class Steps {
       const auto stack = static_cast<std::uint32_t>(cpu.stacks.size() - 1);
       cpu.samples.push_back({now_ns_ + part * ns / 4, thread, stack});
     }
+    compute(ns);
+  }
+
+  /// The thread is sampled three times in code of that library.
+  void compute_in_library(std::string_view path, std::int64_t ns) {
+    compute_in("", ns);
+    model::Session& session = builder_.session;
+    session.cpu.frames.back().module = session.strings.intern(path);
+  }
+
+  struct PythonFunction {
+    std::string_view name, file;
+  };
+  /// The thread is sampled so many times in this chain of functions, the outermost first.
+  void compute_in_python(std::initializer_list<PythonFunction> chain,
+                         std::int64_t ns,
+                         int samples = 3) {
+    model::Session& session = builder_.session;
+    model::CpuProfile& cpu = session.cpu;
+    std::uint32_t stack = model::kNone;
+    for (const PythonFunction& function : chain) {
+      model::CpuFrame frame;
+      frame.kind = model::FrameKind::kPython;
+      frame.name = session.strings.intern(function.name);
+      frame.file = session.strings.intern(function.file);
+      cpu.frames.push_back(frame);
+      cpu.stacks.push_back({stack, static_cast<std::uint32_t>(cpu.frames.size() - 1)});
+      stack = static_cast<std::uint32_t>(cpu.stacks.size() - 1);
+    }
+    const std::uint32_t thread = sampled_thread();
+    for (int part = 1; part <= samples; ++part)
+      cpu.samples.push_back({now_ns_ + part * ns / (samples + 1), thread, stack});
     compute(ns);
   }
 

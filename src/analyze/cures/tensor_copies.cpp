@@ -222,6 +222,12 @@ std::optional<double> in_channels_last_ns(const Recording& recording,
   return passes * *pass_ns;
 }
 
+/// Of sequences: channels_last is a layout of images alone.
+bool is_of_one_dimension(const ModuleCalls& modules, Id work) {
+  const std::string_view name = modules.class_of(work);
+  return name == "Conv1d" || name == "ConvTranspose1d";
+}
+
 void add_batch_norms(const Recording& recording, Findings& findings, Candidate& candidate) {
   Ids batch_norms;
   for (const Instance& instance : recording.instances()) {
@@ -245,8 +251,10 @@ void add_batch_norms(const Recording& recording, Findings& findings, Candidate& 
 }  // namespace
 
 void find_layout_conversions(const Recording& recording, Findings& findings) {
-  Ids conversions =
-      works_that(recording, [&](Id work) { return recording.has_role(work, Role::kLayout); });
+  Ids conversions = works_that(recording, [&](Id work) {
+    return recording.has_role(work, Role::kLayout) &&
+           !is_of_one_dimension(findings.modules(), work);
+  });
   if (conversions.size() < recording.instances().size())
     return;
   findings.claim(conversions);
