@@ -179,8 +179,6 @@ void Unrecorded::look_at(Program& program, std::int64_t now_ns) {
 }
 
 void Unrecorded::read_environment(Program& program) {
-  if (const auto name = base::read_file(proc(program.pid, "comm")))
-    program.name = base::printable(base::trim(*name));
   auto environment = base::read_file(proc(program.pid, "environ"));
   // In execve() a process has no environment yet, as one that is started with none. Where its
   // program is complete by now, reading again shows which of the two it was.
@@ -189,6 +187,9 @@ void Unrecorded::read_environment(Program& program) {
       return;
     environment = base::read_file(proc(program.pid, "environ"));
   }
+  // Behind the environment: execve() replaces the environment first, then the name.
+  if (const auto name = base::read_file(proc(program.pid, "comm")))
+    program.name = base::printable(base::trim(*name));
   if (!environment)
     return;
   program.knows_environment = true;
