@@ -227,7 +227,8 @@ std::string loop_takes(const Recording& recording) {
   const std::size_t instances = recording.loop().size();
   if (instances == 1)
     return recording.loop_name() + " takes";
-  return fmt::format("all {} instances of {} take", instances, recording.loop_name());
+  const char* part = recording.warm_up() > 0 ? "after warm-up, " : "";
+  return fmt::format("{}all {} instances of {} take", part, instances, recording.loop_name());
 }
 
 /// How much longer the loop is than the part of it that was replayed. A loop that is a range has

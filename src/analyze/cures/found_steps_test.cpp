@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "analyze/cures/cures.hpp"
+#include "analyze/cures/steps.hpp"
 #include "analyze/cures/steps_test.hpp"
 
 namespace rangescope::analyze::cures {
@@ -113,6 +115,32 @@ TEST(FoundSteps, LongFirstOnesAreWarmUp) {
   EXPECT_EQ(recording.instances().size(), 6u);
 }
 
+/// Of steps of these lengths, one behind the other.
+std::size_t warm_up_of(std::initializer_list<std::int64_t> lengths_ns) {
+  std::vector<replay::Span> steps;
+  std::int64_t begin_ns = 0;
+  for (const std::int64_t length_ns : lengths_ns) {
+    steps.push_back({0, begin_ns, begin_ns + length_ns});
+    begin_ns += length_ns;
+  }
+  return warm_up_steps(steps);
+}
+
+TEST(WarmUpSteps, GoOnBehindAShortOneWhereLongOnesBecomeRare) {
+  EXPECT_EQ(warm_up_of({90, 10, 30, 10, 10, 10, 10, 10, 10, 10, 10, 10}), 3u);
+  EXPECT_EQ(warm_up_of({90, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10}), 1u);
+}
+
+TEST(WarmUpSteps, EndAtTheFirstShortOneWhereLongOnesGoOn) {
+  EXPECT_EQ(warm_up_of({90, 10, 30, 10, 30, 10, 30, 10, 30, 10, 30, 10}), 1u);
+  EXPECT_EQ(warm_up_of({10, 10, 30, 10, 10, 30, 10, 10, 30, 10, 10, 30}), 0u);
+}
+
+TEST(WarmUpSteps, AreAQuarterOfAllAtMost) {
+  EXPECT_EQ(warm_up_of({90, 90, 90, 10, 10, 10, 10, 10}), 2u);
+  EXPECT_EQ(warm_up_of({90, 10, 10}), 0u);
+}
+
 TEST(FoundSteps, ThoseThatTakeAlikeAreNoWarmUp) {
   const Steps program = run_as_module([](Steps& s) {
     s.compute(s.step() % 2 * 10 * kMs);
@@ -122,17 +150,37 @@ TEST(FoundSteps, ThoseThatTakeAlikeAreNoWarmUp) {
   EXPECT_EQ(recording.instances().size(), 8u);
 }
 
-/// Ranges around the launches alone: the program waits between them.
+/// Without a range around all steps.
 template <class Step>
-Steps run_with_ranges_that_only_launch(Step step, std::int64_t pause_ns) {
-  Steps steps = Steps::run([&](Steps& s) {
-    step(s);
-    s.compute(pause_ns);
-  });
+Steps run_without_a_range_around(Step step) {
+  Steps steps = Steps::run(step);
   model::Session& session = steps.session();
   std::erase_if(session.ranges, [&](const model::Range& range) {
     return session.strings.view(range.name) == "loop";
   });
+  return steps;
+}
+
+TEST(FoundSteps, RangesThatWarmUpAreNoPartOfTheLoop) {
+  const Steps program = run_without_a_range_around([](Steps& s) {
+    if (s.step() < 2)
+      s.compute(50 * kMs);
+    run_decoder(s);
+  });
+  const Recording recording(program.session(), Machine{});
+  EXPECT_EQ(recording.warm_up(), 2u);
+  EXPECT_EQ(recording.loop().size(), 6u);
+  EXPECT_EQ(recording.instances().size(), 6u);
+}
+
+/// Ranges around the launches alone: the program waits between them.
+template <class Step>
+Steps run_with_ranges_that_only_launch(Step step, std::int64_t pause_ns) {
+  Steps steps = run_without_a_range_around([&](Steps& s) {
+    step(s);
+    s.compute(pause_ns);
+  });
+  model::Session& session = steps.session();
   for (model::Range& range : session.ranges)
     range.end_ns = range.start_ns + 100 * kUs;
   return steps;

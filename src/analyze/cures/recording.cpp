@@ -165,13 +165,26 @@ void Recording::find_loop() {
     });
     loop_name_ = std::string(session_.strings.view(name));
   }
-  loop_ranges_ = outermost;
-  for (const std::uint32_t nested : outermost)
+  loop_ranges_ = std::move(outermost);
+  for (const std::uint32_t nested : loop_ranges_)
     loop_.push_back(span_of(nested));
+  if (!loop_name_.empty())
+    leave_out_warm_up();
   if (!has_ranges_)
     find_loop_without_ranges();
   for (const Span& span : loop_)
     loop_ns_ += length_ns(span);
+}
+
+void Recording::leave_out_warm_up() {
+  const bool has_one_thread = std::ranges::all_of(
+      loop_, [&](const Span& step) { return step.thread == loop_.front().thread; });
+  if (!has_one_thread || !std::ranges::is_sorted(loop_, {}, &Span::start_ns))
+    return;
+  warm_up_steps_ = warm_up_steps(loop_);
+  const auto warm_up = static_cast<std::ptrdiff_t>(warm_up_steps_);
+  loop_.erase(loop_.begin(), loop_.begin() + warm_up);
+  loop_ranges_.erase(loop_ranges_.begin(), loop_ranges_.begin() + warm_up);
 }
 
 void Recording::find_loop_without_ranges() {

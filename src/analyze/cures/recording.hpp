@@ -66,6 +66,8 @@ class Recording {
   [[nodiscard]] const replay::Graph& graph() const { return predictor_.graph(); }
 
   [[nodiscard]] const std::vector<Span>& loop() const { return loop_; }
+  /// How many of the loop's ranges are left out of it, at its start.
+  [[nodiscard]] std::size_t warm_up() const { return warm_up_steps_; }
   /// "loop"; "" where it is no single range.
   [[nodiscard]] const std::string& loop_name() const { return loop_name_; }
   [[nodiscard]] double loop_ns() const { return loop_ns_; }
@@ -133,6 +135,7 @@ class Recording {
   };
   void nest_ranges();
   void find_loop();
+  void leave_out_warm_up();
   void find_loop_without_ranges();
   void find_instances();
   void extend_instances();
@@ -155,6 +158,7 @@ class Recording {
   std::vector<Instance> instances_;
   Ids instance_of_;  ///< by operation, an index into instances_
   std::string loop_name_;
+  std::size_t warm_up_steps_ = 0;
   double loop_ns_ = 0, kernel_ns_ = 0;
   std::string step_module_;  ///< at whose calls found steps begin
   bool has_ranges_ = false, has_found_steps_ = false, are_extended_ = false;

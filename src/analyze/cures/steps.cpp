@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "analyze/statistics/spread.hpp"
@@ -109,18 +110,32 @@ bool hold_most(const std::vector<Span>& steps,
   return static_cast<double>(inside) >= kMostOfLaunches * static_cast<double>(thread.works.size());
 }
 
-/// Without the first ones that take more than twice as long as most: they compile, tune and load.
-void leave_out_warm_up(std::vector<Span>& steps) {
-  constexpr std::size_t kMostOfWarmUp = 4;  // one of so many
-  std::vector<std::int64_t> lengths_ns;
-  for (const Span& step : steps)
-    lengths_ns.push_back(step.end_ns - step.start_ns);
-  const std::int64_t longest_ns = 2 * upper_median(lengths_ns);
-  std::size_t warm_up = 0;
-  while (kMostOfWarmUp * (warm_up + 1) <= steps.size() && lengths_ns[warm_up] > longest_ns)
-    ++warm_up;
-  steps.erase(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(warm_up));
-}
+constexpr std::size_t kMostOfWarmUp = 4;  // one step of so many
+
+/// Of steps that take more than twice as long as most.
+class SlowSteps {
+ public:
+  explicit SlowSteps(std::span<const Span> steps) {
+    std::vector<std::int64_t> lengths_ns;
+    for (const Span& step : steps)
+      lengths_ns.push_back(step.end_ns - step.start_ns);
+    const std::int64_t longest_ns = 2 * upper_median(lengths_ns);
+    for (const std::int64_t length_ns : lengths_ns)
+      is_slow_.push_back(length_ns > longest_ns);
+  }
+
+  [[nodiscard]] bool operator[](std::size_t step) const { return is_slow_[step]; }
+  /// Among the first `count` steps twice as often as behind them, or more.
+  [[nodiscard]] bool gather_in_first(std::size_t count) const {
+    const auto behind = is_slow_.begin() + static_cast<std::ptrdiff_t>(count);
+    const auto in_first = static_cast<std::size_t>(std::count(is_slow_.begin(), behind, true));
+    const auto later = static_cast<std::size_t>(std::count(behind, is_slow_.end(), true));
+    return in_first * (is_slow_.size() - count) >= 2 * later * count;
+  }
+
+ private:
+  std::vector<bool> is_slow_;
+};
 
 // ---- Modules
 
@@ -283,9 +298,24 @@ FoundSteps find_steps(const model::Session& session,
   FoundSteps steps = steps_of_modules(session, graph, *thread);
   if (steps.spans.empty())
     steps = steps_of_sequence(session, graph, *thread);
-  if (!steps.spans.empty())
-    leave_out_warm_up(steps.spans);
+  const auto warm_up = static_cast<std::ptrdiff_t>(warm_up_steps(steps.spans));
+  steps.spans.erase(steps.spans.begin(), steps.spans.begin() + warm_up);
   return steps;
+}
+
+std::size_t warm_up_steps(std::span<const Span> steps) {
+  const SlowSteps is_slow(steps);
+  const std::size_t most = steps.size() / kMostOfWarmUp;
+  std::size_t warm_up = 0;
+  while (warm_up < most && is_slow[warm_up])
+    ++warm_up;
+  if (!is_slow.gather_in_first(most))
+    return warm_up;
+  for (std::size_t step = warm_up; step < most; ++step) {
+    if (is_slow[step])
+      warm_up = step + 1;
+  }
+  return warm_up;
 }
 
 void extend_to_next_step(const Stretches& gpu_busy, std::vector<Span>& steps) {

@@ -4,6 +4,7 @@
 // at a kernel or copy behind which the same sequence comes again and again.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,11 @@ struct FoundSteps {
                                     const replay::Graph& graph,
                                     const replay::LaneIndex& lanes,
                                     const std::vector<std::vector<replay::Id>>& works_of_call);
+
+/// How many of the first steps compile, tune and load: those that take more than twice as long as
+/// most, at most a quarter of all. With faster ones between them only where slow steps become rare
+/// later. `steps` are of one thread, in order.
+[[nodiscard]] std::size_t warm_up_steps(std::span<const replay::Span> steps);
 
 /// Steps that are ranges, each up to the beginning of the next one of its thread, where they leave
 /// out more than a tenth of the time and the GPU works in half of it: a range that only launches
