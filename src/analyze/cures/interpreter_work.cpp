@@ -137,7 +137,7 @@ SampledWork work_of(const Recording& recording, Findings& findings, const Culpri
   return work;
 }
 
-bool goes_on(const Recording& recording, const Culprit& culprit, const SampledWork& work) {
+bool recurs(const Recording& recording, const Culprit& culprit, const SampledWork& work) {
   const bool is_repeated =
       work.instances >= culprit.fewest_instances && work.culprit_samples >= kFewestCulpritSamples;
   return is_repeated && is_late(recording, work.last_instance);
@@ -145,7 +145,7 @@ bool goes_on(const Recording& recording, const Culprit& culprit, const SampledWo
 
 void find_culprit(const Recording& recording, Findings& findings, const Culprit& culprit) {
   SampledWork work = work_of(recording, findings, culprit);
-  if (!goes_on(recording, culprit, work))
+  if (!recurs(recording, culprit, work))
     return;
   const double work_ns = work.work_ns;
   const double left =
