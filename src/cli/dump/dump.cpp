@@ -349,7 +349,9 @@ void write_dump_json(const std::vector<DumpedProcess>& processes, report::Sink& 
     }
     json.close();
     json.objects("threads", dump.threads, [&](const DumpedThread& thread) {
-      json.fields("tid", thread.tid, "name", thread.name, "state", std::string(1, thread.state));
+      json.field("tid", thread.tid);
+      json.field("name", thread.name);
+      json.field("state", std::string(1, thread.state));
       wait_json(json, thread.wait);
       json.field("place", place_text(thread, dump));
       frames_json(json, "python_stack", thread.python);

@@ -61,7 +61,9 @@ void write_value_rows(const CsvSubject& subject,
 }
 
 void write_value_fields(JsonWriter& json, const ComparedValue& value) {
-  json.fields("unit", value.unit, "per_occurrence", value.per_occurrence, "values", value.values);
+  json.field("unit", value.unit);
+  json.field("per_occurrence", value.per_occurrence);
+  json.field("values", value.values);
   json.line_objects("changes", value.changes, [&](const Change& change) {
     std::optional<double> confidence;
     if (change.low)
@@ -71,7 +73,9 @@ void write_value_fields(JsonWriter& json, const ComparedValue& value) {
     json.field("ratio", change.ratio);
     json.field("low", change.low);
     json.field("high", change.high);
-    json.fields("confidence", confidence, "p", change.p, "why", change.why);
+    json.field("confidence", confidence);
+    json.field("p", change.p);
+    json.field("why", change.why);
     if (change.is_exact)
       json.field("exact", true);
   });
@@ -102,9 +106,13 @@ void write_compared_region(JsonWriter& json, const model::ComparedRegion& region
     if (functions->empty())
       continue;
     json.objects(list, *functions, [&](const model::ComparedFunction& function) {
-      json.fields("name", function.name, "python", function.python, "share", function.share);
-      if (function.place.known())
-        json.fields("file", or_null(function.place.file), "line", or_null(function.place.line));
+      json.field("name", function.name);
+      json.field("python", function.python);
+      json.field("share", function.share);
+      if (function.place.known()) {
+        json.field("file", or_null(function.place.file));
+        json.field("line", or_null(function.place.line));
+      }
       json.open_object(function.self.tag);
       write_value_fields(json, function.self);
       json.close();
@@ -115,10 +123,15 @@ void write_compared_region(JsonWriter& json, const model::ComparedRegion& region
 
 void write_predictions(std::span<const model::ComparedPrediction> predictions, JsonWriter& json) {
   json.line_objects("predictions", predictions, [&](const model::ComparedPrediction& prediction) {
-    json.fields("side", prediction.side, "cure", prediction.cure, "path", prediction.path);
-    json.fields("text", prediction.text, "before_ns", prediction.before_ns);
-    json.fields("predicted_ns", prediction.predicted_ns, "predicted_low_ns", prediction.low_ns);
-    json.fields("predicted_high_ns", prediction.high_ns, "at_most", prediction.is_bound);
+    json.field("side", prediction.side);
+    json.field("cure", prediction.cure);
+    json.field("path", prediction.path);
+    json.field("text", prediction.text);
+    json.field("before_ns", prediction.before_ns);
+    json.field("predicted_ns", prediction.predicted_ns);
+    json.field("predicted_low_ns", prediction.low_ns);
+    json.field("predicted_high_ns", prediction.high_ns);
+    json.field("at_most", prediction.is_bound);
     json.field("realised_ns", prediction.realised_ns);
   });
 }
@@ -135,7 +148,8 @@ void write_comparison_object(const model::Comparison& comparison, JsonWriter& js
     json.field("duration_ns", side.duration_ns);
     json.field("failed", side.failed);
   });
-  json.fields("text", comparison_headline(comparison), "in_turns", comparison.in_turns);
+  json.field("text", comparison_headline(comparison));
+  json.field("in_turns", comparison.in_turns);
   json.field("noise", comparison.noise);
   json.field("method", comparison.method);
   json.field("alpha", comparison.alpha);
@@ -154,10 +168,15 @@ void write_comparison_object(const model::Comparison& comparison, JsonWriter& js
     json.close();
   }
   json.line_objects("renames", comparison.renames, [&](const model::RenameOffer& offer) {
-    json.fields("side", offer.side, "from", offer.from, "to", offer.to, "reason", offer.reason);
+    json.field("side", offer.side);
+    json.field("from", offer.from);
+    json.field("to", offer.to);
+    json.field("reason", offer.reason);
   });
   json.objects("kernels", comparison.kernels, [&](const model::ComparedKernel& kernel) {
-    json.fields("name", kernel.name, "folded", kernel.folded, "calls", kernel.calls);
+    json.field("name", kernel.name);
+    json.field("folded", kernel.folded);
+    json.field("calls", kernel.calls);
     for (const ComparedValue* value : {&kernel.total, &kernel.per_call}) {
       json.open_object(value->tag);
       write_value_fields(json, *value);

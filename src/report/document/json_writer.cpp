@@ -162,8 +162,10 @@ void write_run(JsonWriter& json, const model::RunInfo& run) {
     json.field("system_ns", usage.system_ns);
     json.field("cpus_used", run.cpus_used());
     json.field("peak_rss_bytes", usage.peak_rss_bytes);
-    if (usage.machine)
-      json.fields("cpus", usage.machine->cpus, "other_cpus_used", usage.machine->busy_with_others);
+    if (usage.machine) {
+      json.field("cpus", usage.machine->cpus);
+      json.field("other_cpus_used", usage.machine->busy_with_others);
+    }
     json.close();
   }
   if (run.attached_pid)
@@ -293,7 +295,8 @@ void write_utilization(JsonWriter& json, const base::Held<model::Utilization>& v
     json.field("bandwidth", value->bandwidth);
   if (value->useful_tokens)
     json.field("useful_tokens", value->useful_tokens);
-  json.fields("useful_wall_ns", value->useful_wall_ns, "formula", value->formula);
+  json.field("useful_wall_ns", value->useful_wall_ns);
+  json.field("formula", value->formula);
   json.close();
 }
 

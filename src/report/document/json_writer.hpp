@@ -70,13 +70,6 @@ class JsonWriter {
     key(name);
     value(item);
   }
-  /// Names and values in turn.
-  template <class T, class... Rest>
-  void fields(std::string_view name, const T& item, const Rest&... rest) {
-    field(name, item);
-    if constexpr (sizeof...(rest) > 0)
-      fields(rest...);
-  }
   /// An object on one line, of names and values in turn.
   template <class... Fields>
   void line_object(std::string_view name, const Fields&... names_and_values) {
@@ -110,6 +103,14 @@ class JsonWriter {
   void finish();
 
  private:
+  /// Names and values in turn.
+  template <class T, class... Rest>
+  void fields(std::string_view name, const T& item, const Rest&... rest) {
+    field(name, item);
+    if constexpr (sizeof...(rest) > 0)
+      fields(rest...);
+  }
+
   struct Level {
     bool one_line, empty;
     char closing;

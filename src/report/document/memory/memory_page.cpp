@@ -73,7 +73,9 @@ Grid parts_grid(const DeviceMemory& memory, std::size_t max_parts) {
 }
 
 void write_part(JsonWriter& json, const MemoryPart& part) {
-  json.fields("use", model::memory_use_name(part.use), "bytes", part.bytes, "blocks", part.blocks);
+  json.field("use", model::memory_use_name(part.use));
+  json.field("bytes", part.bytes);
+  json.field("blocks", part.blocks);
 }
 
 void write_failure(JsonWriter& json, const model::MemoryFailure& failure) {
@@ -103,7 +105,8 @@ void write_device_memory(JsonWriter& json,
   json.field("peak_at_ns", memory.peak_at_ns);
   json.field("peak_reserved_bytes", memory.peak_reserved_bytes);
   json.field("reserved_at_peak_bytes", memory.reserved_at_peak_bytes);
-  json.fields("steps", memory.steps, "owned_share", memory.owned_share);
+  json.field("steps", memory.steps);
+  json.field("owned_share", memory.owned_share);
   json.line_objects(
       "at_peak", memory.uses, [&](const MemoryPart& part) { write_part(json, part); });
   json.line_objects("parts", memory.parts, [&](const MemoryPart& part) {

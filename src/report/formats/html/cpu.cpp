@@ -24,7 +24,8 @@ void write_html_cpu(const model::Report& report, const model::Session& session, 
     json.line_array(part.kind, part.name, part.ns, part.gpu_idle_ns);
   };
   json.open_line_object();
-  json.fields("interval_ns", session.cpu.interval_ns, "shortened", flame.shortened);
+  json.field("interval_ns", session.cpu.interval_ns);
+  json.field("shortened", flame.shortened);
   json.open_line_array("names");
   for (const FlameName& name : flame.names)
     json.line_array(name.text, static_cast<int>(name.sort), name.module);
@@ -44,7 +45,8 @@ void write_html_cpu(const model::Report& report, const model::Session& session, 
       continue;
     const model::CpuWork& cpu = *region.cpu;
     json.open_line_object();
-    json.fields("id", region.id, "samples", cpu.samples);
+    json.field("id", region.id);
+    json.field("samples", cpu.samples);
     json.open_line_array("split");
     for (const model::CpuPart* part : {&cpu.python, &cpu.native, &cpu.cuda, &cpu.waiting})
       write_part(*part);

@@ -77,12 +77,14 @@ std::vector<std::string> counter_texts(const std::vector<GridCell>& row) {
 
 void page_stalls(JsonWriter& json, const model::Report& report, const model::Stalls& stalls) {
   json.open_line_object("stalls");
-  json.fields("samples", stalls.samples, "saves_ns", stalls.saves_ns);
+  json.field("samples", stalls.samples);
+  json.field("saves_ns", stalls.saves_ns);
   std::vector<model::StallShare> reasons = stalls.reasons;
   std::erase_if(reasons,
                 [](const model::StallShare& reason) { return !model::is_stall(reason.reason); });
   json.line_objects("reasons", reasons, [&](const model::StallShare& reason) {
-    json.fields("reason", reason.reason, "share", reason.share);
+    json.field("reason", reason.reason);
+    json.field("share", reason.share);
   });
   json.line_objects("lines", stalls.lines, [&](const model::StallLine& line) {
     json.field("at", model::place_text(line));
@@ -153,7 +155,8 @@ void page_region_object(JsonWriter& json, const model::Report& report, const Reg
     write_metrics(json, region.metrics);
   if (!region.kernels.empty())
     json.line_objects("counted", region.kernels, [&](const model::KernelMetrics& kernel) {
-      json.fields("name", kernel.name, "ordinal", kernel.ordinal);
+      json.field("name", kernel.name);
+      json.field("ordinal", kernel.ordinal);
       write_metrics(json, kernel.metrics);
       write_bound(json, kernel.bound);
     });
@@ -208,7 +211,8 @@ void page_rows(JsonWriter& json, const model::Report& report) {
       std::vector<std::uint32_t> joined;
       for (const model::TableRow* outer : shown.joined)
         joined.insert(joined.end(), outer->members.begin(), outer->members.end());
-      json.fields("label", shown.label, "joined", joined);
+      json.field("label", shown.label);
+      json.field("joined", joined);
     }
     if (!row.merged)
       return;
@@ -228,8 +232,11 @@ void page_work(JsonWriter& json, std::string_view name, const base::Held<model::
 }
 
 void page_prediction(JsonWriter& json, const model::PredictedTime& time) {
-  json.fields("before", time.now_ns, "after", time.after_ns, "low", time.after_low_ns);
-  json.fields("high", time.after_high_ns, "at_most", time.is_bound);
+  json.field("before", time.now_ns);
+  json.field("after", time.after_ns);
+  json.field("low", time.after_low_ns);
+  json.field("high", time.after_high_ns);
+  json.field("at_most", time.is_bound);
 }
 
 /// The time of the range after a cure, with its interval.
@@ -257,7 +264,8 @@ void page_what_if(JsonWriter& json, const base::Held<model::WhatIf>& value) {
     return;
   json.open_object("what_if");
   json.line_objects("changes", value->changes, [&](const model::SupposedChange& change) {
-    json.fields("change", change.written, "of", change.subject);
+    json.field("change", change.written);
+    json.field("of", change.subject);
   });
   json.open_line_object("run");
   page_prediction(json, value->run);
@@ -275,9 +283,13 @@ void page_verdicts(JsonWriter& json, const model::Report& report) {
     // Each command once, and not the one that writes this page.
     const bool is_omitted = verdict.next_is_page || !commands.insert(verdict.next).second;
     const std::string advice = model::advice_for(verdict);
-    json.fields("kind", verdict.kind, "severity", model::weight_name(verdict.severity));
-    json.fields("path", verdict.path, "region", verdict.region, "text", verdict.text);
-    json.fields("try", advice, "saves", saving_text(report, verdict));
+    json.field("kind", verdict.kind);
+    json.field("severity", model::weight_name(verdict.severity));
+    json.field("path", verdict.path);
+    json.field("region", verdict.region);
+    json.field("text", verdict.text);
+    json.field("try", advice);
+    json.field("saves", saving_text(report, verdict));
     if (verdict.saves_share)
       json.field("saves_share", *verdict.saves_share);
     std::string next;

@@ -102,7 +102,10 @@ void page_table(JsonWriter& json, const Section& section) {
     for (const GridCell& cell : cells)
       row.push_back(cell.text);
   }
-  json.fields("title", section.title, "heads", heads, "right", right, "rows", rows);
+  json.field("title", section.title);
+  json.field("heads", heads);
+  json.field("right", right);
+  json.field("rows", rows);
   json.field("more", grid.omitted);
 }
 
@@ -111,7 +114,9 @@ void page_table(JsonWriter& json, const Section& section) {
 void write_html_job(const model::Report& report, JsonWriter& json) {
   json.open_line_object();
   json.line_objects("ranks", report.ranks, [&](const model::Rank& rank) {
-    json.fields("rank", rank.rank, "host", rank.host, "device", rank.device);
+    json.field("rank", rank.rank);
+    json.field("host", rank.host);
+    json.field("device", rank.device);
   });
   page_heat_map(json, report);
   json.open_line_array("activity");

@@ -228,7 +228,10 @@ class Chunks {
     if (count_ == 0)
       return;
     json_.open_line_object();
-    json_.fields("s", first_, "e", end_, "n", count_, "d", html_base64(bytes_));
+    json_.field("s", first_);
+    json_.field("e", end_);
+    json_.field("n", count_);
+    json_.field("d", html_base64(bytes_));
     json_.close();
     bytes_.clear();
     count_ = 0;
@@ -270,7 +273,8 @@ class TimelineWriter {
     for (const TimelineLane& lane : timeline_.lanes())
       total += lane.items;
     json_.open_line_object();
-    json_.fields("duration", session_.end_ns - session_.begin_ns, "items", total);
+    json_.field("duration", session_.end_ns - session_.begin_ns);
+    json_.field("items", total);
     json_.open_line_array("lanes");
     for (const TimelineLane& lane : timeline_.lanes()) {
       // Lanes share the budget in proportion to their items.

@@ -60,7 +60,8 @@ void write_stalls(JsonWriter& json, const model::Stalls& stalls) {
   json.open_line_object("stalls");
   json.field("samples", stalls.samples);
   json.line_objects("reasons", stalls.reasons, [&](const model::StallShare& reason) {
-    json.fields("reason", reason.reason, "share", reason.share);
+    json.field("reason", reason.reason);
+    json.field("share", reason.share);
   });
   json.line_objects("lines", stalls.lines, [&](const model::StallLine& line) {
     json.field("file", or_null(line.file));
@@ -108,7 +109,8 @@ void write_gpu(JsonWriter& json,
   if (!work)
     return json.null_field(name);
   json.open_object(name);
-  json.fields("partial", work->partial, "recorded_occurrences", work->recorded_occurrences);
+  json.field("partial", work->partial);
+  json.field("recorded_occurrences", work->recorded_occurrences);
   write_measures(json, region, "gpu.");
   write_spread(json, "kernel_ns_per_occurrence", work->kernel_ns_per_occurrence);
   write_spread(json, "busy_ns_per_occurrence", work->busy_ns_per_occurrence);
@@ -137,9 +139,12 @@ void write_place(JsonWriter& json, std::string_view name, const model::CodePlace
 /// Functions of the program's own files, with the time of the libraries that they call.
 void write_own_functions(JsonWriter& json, const std::vector<model::CpuFunction>& list) {
   json.line_objects("own_functions", list, [&](const model::CpuFunction& function) {
-    json.fields("function", function.name, "file", or_null(function.file));
-    json.fields("line", or_null(function.line), "module", or_null(function.module));
-    json.fields("python", function.python, "cpu_ns", function.self_ns);
+    json.field("function", function.name);
+    json.field("file", or_null(function.file));
+    json.field("line", or_null(function.line));
+    json.field("module", or_null(function.module));
+    json.field("python", function.python);
+    json.field("cpu_ns", function.self_ns);
     if (function.event_loop_ns > 0)
       json.field("event_loop_ns", function.event_loop_ns);
   });
@@ -156,8 +161,10 @@ void write_waits(JsonWriter& json, const std::vector<model::CpuWaitRow>& list) {
     json.field("idle", wait.idle);
     json.field("event_loop", wait.event_loop);
     json.field("to_the_end", wait.to_the_end);
-    json.fields("count", wait.count, "threads", wait.threads);
-    json.fields("total_ns", wait.total_ns, "blocked_ns", wait.blocked_ns);
+    json.field("count", wait.count);
+    json.field("threads", wait.threads);
+    json.field("total_ns", wait.total_ns);
+    json.field("blocked_ns", wait.blocked_ns);
     write_place(json, "held_while_running", wait.meanwhile);
     if (wait.holder_waits.known()) {
       write_place(json, "held_while_waiting", wait.holder_waits);
@@ -196,7 +203,8 @@ void write_cpu(JsonWriter& json, std::string_view name, const base::Held<model::
     json.close();
   };
   json.open_object(name);
-  json.fields("samples", work->samples, "interval_ns", work->interval_ns);
+  json.field("samples", work->samples);
+  json.field("interval_ns", work->interval_ns);
   split("split", &model::CpuPart::ns);
   split("split_gpu_idle", &model::CpuPart::gpu_idle_ns);
   json.line_objects("parts", work->parts, [&](const model::CpuPart& part) {
@@ -261,7 +269,8 @@ void write_kernel_metrics(JsonWriter& json,
                           std::string_view name,
                           const std::vector<model::KernelMetrics>& kernels) {
   json.objects(name, kernels, [&](const model::KernelMetrics& kernel) {
-    json.fields("name", kernel.name, "ordinal", kernel.ordinal);
+    json.field("name", kernel.name);
+    json.field("ordinal", kernel.ordinal);
     write_metrics(json, kernel.metrics);
     write_bound(json, kernel.bound);
   });
@@ -345,7 +354,9 @@ void write_over_ranks(JsonWriter& json, const Region& region) {
   json.field("wait_ns", communication.wait_ns);
   json.field("overlap_ns", communication.overlap_ns);
   json.line_objects("held_up_by", communication.held_up_by, [&](const auto& cause) {
-    json.fields("rank", cause.rank, "calls", cause.calls, "ns", cause.ns);
+    json.field("rank", cause.rank);
+    json.field("calls", cause.calls);
+    json.field("ns", cause.ns);
   });
   json.close();
 }
@@ -358,7 +369,8 @@ void write_region(JsonWriter& json, const model::Report& report, const Region& r
   json.field("depth", region.depth);
   json.field("path", region.path);
   json.field("domain", region.domain);
-  json.fields("name_escaped", json.take_escaped(), "kind", kind_name(region.kind));
+  json.field("name_escaped", json.take_escaped());
+  json.field("kind", kind_name(region.kind));
   if (region.module)
     json.field("module", true);
   if (region.sampled())
@@ -420,8 +432,10 @@ void write_outcome(JsonWriter& json, const std::optional<model::Outcome>& after)
   if (!after)
     return json.null_field("after");
   json.open_line_object("after");
-  json.fields("path", after->path, "region", after->region);
-  json.fields("before_ns", after->before_ns, "after_ns", after->after_ns);
+  json.field("path", after->path);
+  json.field("region", after->region);
+  json.field("before_ns", after->before_ns);
+  json.field("after_ns", after->after_ns);
   json.field("at_most", after->is_bound);
   json.close();
 }
@@ -439,7 +453,8 @@ void write_verdicts(JsonWriter& json,
     json.field("advice", or_null(model::advice_for(verdict)));
     json.field("saves_ns", verdict.saves_ns);
     json.field("saves_share", verdict.saves_share);
-    json.fields("saves_low_ns", verdict.saves_low_ns, "saves_high_ns", verdict.saves_high_ns);
+    json.field("saves_low_ns", verdict.saves_low_ns);
+    json.field("saves_high_ns", verdict.saves_high_ns);
     json.field("cure", or_null(verdict.cure));
     write_outcome(json, verdict.after);
     json.open_line_object("evidence");
@@ -465,9 +480,12 @@ void write_outside(JsonWriter& json, const std::optional<model::Outside>& value)
 }
 
 void write_predicted_time(JsonWriter& json, const model::PredictedTime& time) {
-  json.fields("now_ns", time.now_ns, "after_ns", time.after_ns);
-  json.fields("after_low_ns", time.after_low_ns, "after_high_ns", time.after_high_ns);
-  json.fields("saves_ns", time.saves_ns(), "at_most", time.is_bound);
+  json.field("now_ns", time.now_ns);
+  json.field("after_ns", time.after_ns);
+  json.field("after_low_ns", time.after_low_ns);
+  json.field("after_high_ns", time.after_high_ns);
+  json.field("saves_ns", time.saves_ns());
+  json.field("at_most", time.is_bound);
   json.field("replay_error", time.replay_error);
 }
 
@@ -477,7 +495,8 @@ void write_what_if(JsonWriter& json, const base::Held<model::WhatIf>& value) {
     return;
   json.open_object("what_if");
   json.line_objects("changes", value->changes, [&](const model::SupposedChange& change) {
-    json.fields("change", change.written, "of", change.subject);
+    json.field("change", change.written);
+    json.field("of", change.subject);
   });
   json.open_line_object("run");
   write_predicted_time(json, value->run);
