@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 #include "model/strings.hpp"
 
@@ -14,6 +15,19 @@ inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max()
 inline constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max();
 
 enum class RangeKind : std::uint8_t { kPushPop, kStartEnd };
+
+/// As people call it: "push/pop", "start/end".
+[[nodiscard]] constexpr std::string_view range_kind_text(RangeKind kind) {
+  if (kind == RangeKind::kStartEnd)
+    return "start/end";
+  return "push/pop";
+}
+/// As files spell it: "push_pop", "start_end".
+[[nodiscard]] constexpr std::string_view range_kind_key(RangeKind kind) {
+  if (kind == RangeKind::kStartEnd)
+    return "start_end";
+  return "push_pop";
+}
 
 /// One occurrence. Times are nanoseconds of the session clock, ends inclusive. 40 bytes: there may
 /// be fifty million. Within a thread, Session::ranges holds them in the order in which they were

@@ -131,17 +131,8 @@ void read_verdict(const Json& json, Digest& out) {
     out.verdict.push_back(verdict_in(verdict));
 }
 
-constexpr std::string_view kStartEnd = "start_end";
-constexpr std::string_view kPushPop = "push_pop";
-
-std::string_view kind_text(model::RangeKind kind) {
-  if (kind == model::RangeKind::kStartEnd)
-    return kStartEnd;
-  return kPushPop;
-}
-
 model::RangeKind kind_in(const Json& region) {
-  if (text_in(region, "kind") == kStartEnd)
+  if (text_in(region, "kind") == model::range_kind_key(model::RangeKind::kStartEnd))
     return model::RangeKind::kStartEnd;
   return model::RangeKind::kPushPop;
 }
@@ -511,7 +502,7 @@ Json region_json(const DigestRegion& region, std::size_t samples) {
     path.push_back(valid_utf8(name));
   Json json = {{"path", path},
                {"domain", valid_utf8(region.domain)},
-               {"kind", kind_text(region.kind)},
+               {"kind", model::range_kind_key(region.kind)},
                {"occurrences", region.occurrences},
                {"values", region.values},
                {"wall_ns", thinned(region.wall_ns, samples)},

@@ -61,9 +61,10 @@ void settle_kinds(model::RangeSelection& ranges,
       const bool is_start_end = names_a_range(term.forms[1]);
       if (is_push_pop != is_start_end) {
         term.forms.erase(term.forms.begin() + (is_push_pop ? 1 : 0));
-        const std::string kind = is_push_pop ? "push/pop" : "start/end";
-        notes.push_back("'" + term.written + "' was seen as " + kind + " range: --nvtx-include " +
-                        base::shell_quote(term.forms.front().text()));
+        const auto kind = is_push_pop ? model::RangeKind::kPushPop : model::RangeKind::kStartEnd;
+        const std::string kind_text(model::range_kind_text(kind));
+        notes.push_back("'" + term.written + "' was seen as " + kind_text +
+                        " range: --nvtx-include " + base::shell_quote(term.forms.front().text()));
       } else if (!is_push_pop) {
         notes.push_back("no range was seen that '" + term.written + "' names");
       }

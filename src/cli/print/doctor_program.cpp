@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t kMostRanges = 20;
 
-std::string kind_text(const doctor::SeenRange& range) {
-  return range.kind == model::RangeKind::kPushPop ? "push/pop" : "start/end";
-}
-
 std::string domain_text(const doctor::SeenRange& range) {
   if (range.domain.empty())
     return "default domain";
@@ -43,7 +39,8 @@ std::string paths_line(const doctor::ProgramFacts& facts, const doctor::RangeFac
   std::string text = "    " + base::printable(first.shown());
   if (range.seen.size() > 1)
     text += " and " + base::counted(range.seen.size() - 1, "other path");
-  text += ": " + kind_text(first) + ", " + domain_text(first) + ", ";
+  text.append(": ").append(model::range_kind_text(first.kind));
+  text += ", " + domain_text(first) + ", ";
   const bool is_registered = range.registered == range.occurrences;
   if (!is_registered)
     text += "no ";

@@ -36,10 +36,6 @@ std::string without_domain(const std::string& expression) {
   return expression.substr(expression.find('@') + 1);
 }
 
-std::string_view kind_name(RangeKind kind) {
-  return kind == RangeKind::kPushPop ? "push/pop" : "start/end";
-}
-
 std::string domain_name(const std::string& domain) {
   if (domain.empty())
     return "the default domain";
@@ -190,9 +186,9 @@ class Missing {
   Finding wrong_kind(const SeenRange& range, RangeKind meant) {
     return wrong("program.wrong_kind",
                  fmt::format("means a {} range, and {} is a {} range ({})",
-                             kind_name(meant),
+                             model::range_kind_text(meant),
                              base::printable(range.shown()),
-                             kind_name(range.kind),
+                             model::range_kind_text(range.kind),
                              times(range.occurrences)),
                  expression_for(range));
   }

@@ -617,7 +617,7 @@ std::string label_of(const Region& region, const Region* parent) {
 }
 
 std::string_view kind_name(model::RangeKind kind) {
-  return kind == model::RangeKind::kStartEnd ? "start_end" : "push_pop";
+  return model::range_kind_key(kind);
 }
 
 std::string_view copy_kind_name(model::CopyKind kind) {

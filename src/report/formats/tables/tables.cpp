@@ -137,7 +137,7 @@ class Writer {
                       base::join(region.path, " > "),
                       region.path.empty() ? std::string{} : region.path.back(),
                       region.domain,
-                      kind_of(region.kind),
+                      model::range_kind_text(region.kind),
                       region.depth,
                       pid_of(report_, region.process),
                       region.thread);
@@ -329,7 +329,7 @@ class Writer {
           put(i,
               text_of(range.name),
               domain_name,
-              kind_of(range.kind),
+              model::range_kind_text(range.kind),
               range.start_ns,
               end_or_null(range.end_ns),
               thread_pid(range.thread),
@@ -539,9 +539,6 @@ class Writer {
   }
 
  private:
-  static const char* kind_of(model::RangeKind kind) {
-    return kind == model::RangeKind::kPushPop ? "push/pop" : "start/end";
-  }
   [[nodiscard]] std::string_view text_of(model::StringId id) const {
     return session_.strings.view(id);
   }
