@@ -77,7 +77,8 @@ std::vector<model::EnvironmentDifference> environment_differences(
 
 base::Result<void> check_repetitions(const model::Side& side) {
   for (std::size_t i = 1; i < side.runs.size(); ++i) {
-    const model::Digest &first = side.runs[0], &other = side.runs[i];
+    const model::Digest& first = side.runs[0];
+    const model::Digest& other = side.runs[i];
     const bool have_other_commands = first.run.command != other.run.command;
     if (!have_other_commands && first.devices == other.devices)
       continue;

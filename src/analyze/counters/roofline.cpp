@@ -458,7 +458,8 @@ std::optional<model::Peaks> counted_peaks(const model::Session& session) {
                      .name = "this GPU",
                      .source = "peak_sustained of the results, at their clocks"};
   for (const Roof& roof : kRoofs) {
-    const std::uint32_t peak = index(roof.peak), clock = index(roof.clock);
+    const std::uint32_t peak = index(roof.peak);
+    const std::uint32_t clock = index(roof.clock);
     double per_second = 0;
     for (const model::Measurement& result : session.measurements) {
       double per_cycle = 0, hz = 0;

@@ -81,7 +81,8 @@ void HotFunctions::take_largest(const FrameTimes& times,
   const std::size_t count = std::min(frames.size(), model::kMostFunctions);
   const auto end = frames.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(frames.begin(), end, frames.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const double ns_a = times.at(a).*time, ns_b = times.at(b).*time;
+    const double ns_a = times.at(a).*time;
+    const double ns_b = times.at(b).*time;
     return ns_a != ns_b ? ns_a > ns_b : a < b;
   });
   for (std::size_t i = 0; i < count; ++i) {

@@ -65,7 +65,8 @@ PoolStacks pool_stacks(const model::Session& session) {
   std::vector<model::StringId> pool;
   for (const model::CpuStack& stack : cpu.stacks) {  // callers come before what they call
     PoolStack caller;
-    if (const std::uint32_t p = stack.parent; p != kNone)
+    const std::uint32_t p = stack.parent;
+    if (p != kNone)
       caller = {out.work[p], out.inside[p], out.waits[p], pool[p]};
     const PoolStack of_stack = pool_stack(session, cpu.frames[stack.frame], caller);
     out.work.push_back(of_stack.work);
@@ -256,7 +257,8 @@ std::vector<model::CpuWait> waits_of_children(const model::Session& session, std
     waiters += change.waiters;
     working += change.working;
     waiting[static_cast<std::size_t>(change.kind)] += change.waiting;
-    const std::int64_t start = change.at_ns, end = changes.list[i + 1].at_ns;
+    const std::int64_t start = change.at_ns;
+    const std::int64_t end = changes.list[i + 1].at_ns;
     if (waiters <= 0 || working > 0 || end <= start)
       continue;
     const model::WaitKind kind = kind_of_wait(waiting);

@@ -147,7 +147,8 @@ base::Held<CpuWork> RegionWork::of(const std::vector<CpuSetUse>& uses,
 RegionWork::OutsideSamples RegionWork::outside_calls(const StackCounts& stacks) const {
   OutsideSamples outside;
   for (const auto& [key, count] : stacks) {
-    const bool is_in_call = (key & 2) != 0, is_idle = (key & 1) != 0;
+    const bool is_in_call = (key & 2) != 0;
+    const bool is_idle = (key & 1) != 0;
     if (is_in_call)
       continue;
     outside.by_part[names_.of_stack(key >> 2)].add(count, is_idle);

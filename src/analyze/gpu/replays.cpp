@@ -130,7 +130,8 @@ class Replays {
     if (key == last_key_)
       return last_context_;
     last_key_ = key;
-    if (const auto found = made_.find(key); found != made_.end())
+    const auto found = made_.find(key);
+    if (found != made_.end())
       return last_context_ = found->second;
     std::vector<std::uint32_t> entries;
     const PathsByDomain& paths = paths_[path];

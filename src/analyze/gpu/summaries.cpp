@@ -167,7 +167,8 @@ class SummaryRegions {
     const model::RangeSummary* range = rows_.ranges.at(key);
     if (range != nullptr)
       add_range(*range, region);
-    if (const auto kernels = rows_.kernels.find(key); kernels != rows_.kernels.end()) {
+    const auto kernels = rows_.kernels.find(key);
+    if (kernels != rows_.kernels.end()) {
       if (!region.gpu)
         region.gpu = unknown_work();
       const std::size_t max_rows = options_.top_kernels;

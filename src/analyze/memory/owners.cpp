@@ -163,7 +163,8 @@ std::uint32_t MemoryOwners::chosen(std::uint32_t context, std::uint32_t stack, s
   const OfContext ranges = of_context(context);
   if (ranges.rank == Rank::kModule)
     return ranges.owner;
-  if (const std::uint32_t line = of_stack(stack); line != 0)
+  const std::uint32_t line = of_stack(stack);
+  if (line != 0)
     return line;
   return ranges.owner != 0 ? ranges.owner : of_step(at_ns);
 }

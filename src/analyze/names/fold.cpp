@@ -177,7 +177,8 @@ std::string without_numbers(std::string_view name) {
       out += '#';
   };
   for (std::size_t i = 0; i < name.size();) {
-    if (const std::size_t id_end = end_of_hex_id(name, i); id_end > i) {
+    const std::size_t id_end = end_of_hex_id(name, i);
+    if (id_end > i) {
       add_number_sign();
       i = id_end;
       continue;

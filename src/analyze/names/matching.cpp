@@ -271,7 +271,8 @@ class RenameSearch {
         continue;
       taken.insert(candidate.gone);
       taken.insert(candidate.fresh);
-      const MatchedRegion &old = regions_[candidate.gone], &young = regions_[candidate.fresh];
+      const MatchedRegion& old = regions_[candidate.gone];
+      const MatchedRegion& young = regions_[candidate.fresh];
       offers.push_back(
           {side, base::join(old.path, " > "), base::join(young.path, " > "), candidate.reason});
     }
@@ -317,21 +318,25 @@ class RenameSearch {
   [[nodiscard]] std::optional<Candidate> candidate_of(std::size_t gone,
                                                       std::size_t fresh,
                                                       std::size_t side) const {
-    const MatchedRegion &old = regions_[gone], &young = regions_[fresh];
+    const MatchedRegion& old = regions_[gone];
+    const MatchedRegion& young = regions_[fresh];
     if (old.domain != young.domain || old.kind != young.kind)
       return std::nullopt;
     if (path_above(old) != path_above(young))
       return std::nullopt;
-    const DigestRegion &a = *any_of(old, 0), &b = *any_of(young, side);
+    const DigestRegion& a = *any_of(old, 0);
+    const DigestRegion& b = *any_of(young, side);
     std::vector<std::string> reasons;
     const std::vector<std::string> other{young.path.back()};
     if (!base::nearest(old.path.back(), other).empty())
       reasons.emplace_back("nearly the same name");
     if (a.occurrences == b.occurrences)
       reasons.push_back("both " + base::counted(a.occurrences, "time"));
-    if (const std::size_t count = common_children(old, young); count > 0)
+    const std::size_t count = common_children(old, young);
+    if (count > 0)
       reasons.push_back("the same " + base::counted(count, "range") + " inside");
-    const double wall_a = median_wall(a), wall_b = median_wall(b);
+    const double wall_a = median_wall(a);
+    const double wall_b = median_wall(b);
     const bool alike =
         wall_a > 0 && wall_b > 0 && std::abs(std::log(wall_b / wall_a)) < std::log(1.25);
     if (alike)
@@ -350,7 +355,8 @@ class RenameSearch {
     const auto in_young = children_.find(key_of(young, young.path));
     if (in_old == children_.end() || in_young == children_.end())
       return 0;
-    const std::set<std::string>&a = in_old->second, &b = in_young->second;
+    const std::set<std::string>& a = in_old->second;
+    const std::set<std::string>& b = in_young->second;
     const auto common = static_cast<std::size_t>(
         std::ranges::count_if(a, [&](const std::string& name) { return b.contains(name); }));
     return 2 * common >= std::max(a.size(), b.size()) ? common : 0;

@@ -57,7 +57,8 @@ double HostClock::add_at(double at_ns) const {
   std::size_t i = 1;
   while (i + 1 < knots.size() && knots[i].at_ns < at_ns)
     ++i;
-  const Knot &a = knots[i - 1], &b = knots[i];
+  const Knot& a = knots[i - 1];
+  const Knot& b = knots[i];
   const double slope = b.at_ns > a.at_ns ? (b.add_ns - a.add_ns) / (b.at_ns - a.at_ns) : 0;
   return a.add_ns + slope * (at_ns - a.at_ns);
 }

@@ -404,7 +404,8 @@ class GraphBuilder {
     const Awaited& awaited = awaited_[entries_[id]];
     const Id process = session_.threads[call.thread].process;
     std::int64_t latest_end_ns = 0;
-    if (const std::vector<Id>* recorded = joins_.awaited_by(call.launch); recorded != nullptr) {
+    const std::vector<Id>* recorded = joins_.awaited_by(call.launch);
+    if (recorded != nullptr) {
       for (const Id work : *recorded) {
         const bool was_awaited = timeline_.works[work].end_ns <= call.end_ns + kNotAwaited_ns;
         if (!was_awaited)

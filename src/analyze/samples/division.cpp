@@ -41,7 +41,8 @@ void for_each_sample(const SampleStream& stream,
   std::vector<Overlap> overlaps;
   std::size_t next = 0;
   for (std::size_t s = 0; s < stream.start_ns.size(); ++s) {
-    const std::int64_t start = stream.start_ns[s] + offset, end = stream.end_ns[s] + offset;
+    const std::int64_t start = stream.start_ns[s] + offset;
+    const std::int64_t end = stream.end_ns[s] + offset;
     while (next < pieces.size() && pieces[next].start_ns < end) {
       if (pieces[next].end_ns > start && active.size() < kMostAtOnce)
         active.push_back(static_cast<std::uint32_t>(next));
@@ -192,7 +193,8 @@ class Division {
         offset_(offset),
         idle_(static_cast<std::uint32_t>(work.kinds.size())),
         activity_(activity_column(stream)) {
-    const std::size_t kinds = work.kinds.size() + 1, metrics = stream.metrics.size();
+    const std::size_t kinds = work.kinds.size() + 1;
+    const std::size_t metrics = stream.metrics.size();
     out_.of_set.assign(metrics, std::vector<SamplePart>(sets + 1));
     out_.of_kind.assign(metrics, std::vector<SamplePart>(kinds));
     out_.set_ns.assign(sets + 1, 0);
@@ -235,7 +237,8 @@ class Division {
   }
 
   void fit() {
-    const std::size_t kinds = work_.kinds.size() + 1, metrics = stream_.metrics.size();
+    const std::size_t kinds = work_.kinds.size() + 1;
+    const std::size_t metrics = stream_.metrics.size();
     RateFit fit(kinds, metrics);
     for_each_sample(stream_, offset_, work_.pieces, [&](const SampleContent& content) {
       const std::size_t s = content.sample;
@@ -353,7 +356,8 @@ class Division {
       add(out_.of_set[m][overlap.set], overlap.ns);
       add(out_.of_kind[m][overlap.kind], overlap.ns);
     }
-    if (const double idle = idle_ns(content); idle > 0)
+    const double idle = idle_ns(content);
+    if (idle > 0)
       add(out_.of_kind[m][idle_], idle);
   }
 
@@ -364,7 +368,8 @@ class Division {
     if (stream_.other_clock)
       unsure_ns += kClockError * static_cast<double>(stream_.interval_ns);
     for (std::size_t p = 0; p + 1 < work_.pieces.size(); ++p) {
-      const SampledPiece &piece = work_.pieces[p], &next = work_.pieces[p + 1];
+      const SampledPiece& piece = work_.pieces[p];
+      const SampledPiece& next = work_.pieces[p + 1];
       if (next.start_ns - piece.end_ns > stream_.interval_ns || piece.kind == next.kind)
         continue;
       for (std::size_t m = 0; m < stream_.metrics.size(); ++m)

@@ -64,7 +64,8 @@ struct CorrelationSums {
 
   /// Pearson's; 0 where a series hardly varies.
   [[nodiscard]] double correlation() const {
-    const double variance_x = xx - x * x / n, variance_y = yy - y * y / n;
+    const double variance_x = xx - x * x / n;
+    const double variance_y = yy - y * y / n;
     if (n < 8 || variance_x <= 1e-12 * n || variance_y <= 1e-12 * n)
       return 0;
     return (xy - x * y / n) / std::sqrt(variance_x * variance_y);
@@ -77,7 +78,8 @@ double correlation(const Window& window, std::int64_t offset) {
   CorrelationSums sums;
   std::size_t b = 0;
   for (std::size_t i = 0; i < window.size(); i += window.stride) {
-    const std::int64_t start = start_ns[i] + offset, end = end_ns[i] + offset;
+    const std::int64_t start = start_ns[i] + offset;
+    const std::int64_t end = end_ns[i] + offset;
     b = next_busy(window.busy, b, start);
     std::int64_t covered = 0;
     for (std::size_t k = b; k < window.busy.size() && window.busy[k].first < end; ++k)
@@ -201,7 +203,9 @@ class ClockSearch {
   [[nodiscard]] std::int64_t offset_of(const Window& part) const {
     const BestShift coarse = search_around(part, best_.offset, step_ / 2, 8);
     const BestShift shift = refine(part, coarse, step_ / 2, finest_);
-    return shift.correlation < kGood ? best_.offset : shift.offset;
+    if (shift.correlation < kGood)
+      return best_.offset;
+    return shift.offset;
   }
 
   Window all_;

@@ -21,7 +21,9 @@ class SummedStream {
  public:
   explicit SummedStream(const SampleStream& stream)
       : stream_(stream), sums_(stream.metrics.size()), known_ns_(sums_) {
-    const std::int64_t offset = stream.other_clock ? stream.offset_ns : 0;
+    std::int64_t offset = 0;
+    if (stream.other_clock)
+      offset = stream.offset_ns;
     for (std::size_t s = 0; s < stream.start_ns.size(); ++s) {
       start_.push_back(stream.start_ns[s] + offset);
       end_.push_back(stream.end_ns[s] + offset);
@@ -31,14 +33,18 @@ class SummedStream {
       known_ns_[m].push_back(0);
       for (std::size_t s = 0; s < start_.size(); ++s) {
         sums_[m].push_back(sums_[m].back() + amount(m, s));
-        known_ns_[m].push_back(known_ns_[m].back() + (known(m, s) ? length(s) : 0));
+        double known_ns = 0;
+        if (known(m, s))
+          known_ns = length(s);
+        known_ns_[m].push_back(known_ns_[m].back() + known_ns);
       }
     }
   }
 
   /// Adds the values of metric `m` in `span`.
   void add(std::size_t m, Span span, SampledRow& row) const {
-    const std::int64_t start = span.first, end = span.second;
+    const std::int64_t start = span.first;
+    const std::int64_t end = span.second;
     row.total_ns += static_cast<double>(length_ns(start, end));
     const auto first =
         static_cast<std::size_t>(std::upper_bound(end_.begin(), end_.end(), start) - end_.begin());
@@ -115,7 +121,8 @@ Spans open_time(const model::Session& session, const Tree& tree) {
     if (tree.range_of[o] == kNone || tree.parent[o] != kNone)
       continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
-    if (const std::int64_t end = std::min(range.end_ns, session.end_ns); end > range.start_ns)
+    const std::int64_t end = std::min(range.end_ns, session.end_ns);
+    if (end > range.start_ns)
       spans.emplace_back(range.start_ns, end);
   }
   unite(spans);

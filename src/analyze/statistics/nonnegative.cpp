@@ -60,18 +60,16 @@ NonNegative solve_nonnegative(const Gram& gram, const std::vector<double>& b) {
   Eigen::LLT<Matrix> factor;
   std::size_t fewest = n + 1;
   int full = kFullExchanges;
+  const Eigen::Map<const Vector> right_side(b.data(), static_cast<Index>(n));
+  const Eigen::Map<const Vector> unknowns(out.x.data(), static_cast<Index>(n));
   for (int round = 0; round < kMostRounds; ++round) {
     chosen = marked(passive);
-    const auto size = static_cast<Index>(chosen.size());
-    Vector right(size);
-    for (Index i = 0; i < size; ++i)
-      right[i] = b[unsigned_index(chosen[unsigned_index(i)])];
+    const Vector chosen_right_side = right_side(chosen);
     factor.compute(a(chosen, chosen));
-    const Vector solved = factor.solve(right);
+    const Vector solved = factor.solve(chosen_right_side);
     std::fill(out.x.begin(), out.x.end(), 0);
     set_chosen(chosen, solved, out.x);
-    const Vector slope = a * Eigen::Map<const Vector>(out.x.data(), static_cast<Index>(n)) -
-                         Eigen::Map<const Vector>(b.data(), static_cast<Index>(n));
+    const Vector slope = a * unknowns - right_side;
     std::vector<std::size_t> wrong = wrong_unknowns(passive, out.x, slope, b);
     if (wrong.empty())
       break;
@@ -82,7 +80,7 @@ NonNegative solve_nonnegative(const Gram& gram, const std::vector<double>& b) {
       wrong = {wrong.back()};  // the one with the largest index: this always ends (Murty)
     }
     for (const std::size_t i : wrong)
-      passive[i] = passive[i] != 0 ? 0 : 1;
+      passive[i] = static_cast<char>(passive[i] == 0);
   }
   for (double& x : out.x)
     x = std::max(x, 0.0);
@@ -90,8 +88,7 @@ NonNegative solve_nonnegative(const Gram& gram, const std::vector<double>& b) {
   const Matrix inverse = factor.solve(Matrix::Identity(size, size));
   for (std::size_t i = 0; i < n; ++i)
     out.variance[i] = 1 / gram.at(i, i);
-  for (Index i = 0; i < size; ++i)
-    out.variance[unsigned_index(chosen[unsigned_index(i)])] = inverse(i, i);
+  set_chosen(chosen, inverse.diagonal(), out.variance);
   return out;
 }
 

@@ -220,7 +220,8 @@ double smallest_p(std::size_t na, std::size_t nb) {
 std::vector<double> permutation_test(std::span<const TwoGroups> values, std::size_t most) {
   if (values.empty())
     return {};
-  const std::size_t na = values[0].a.size(), nb = values[0].b.size();
+  const std::size_t na = values[0].a.size();
+  const std::size_t nb = values[0].b.size();
   Deals dealt(values, na, nb);
   const double steps_of_a_deal = static_cast<double>(values.size()) * static_cast<double>(na + nb);
   const double affordable = kMostSteps / steps_of_a_deal;

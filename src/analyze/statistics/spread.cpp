@@ -150,7 +150,8 @@ model::Spread spread_of(std::span<const std::span<const T>> pieces, std::vector<
   model::Spread spread;
   if (m.n == 0)
     return spread;
-  const Position median = position_of(m.n, 1, 2), p95 = position_of(m.n, 19, 20);
+  const Position median = position_of(m.n, 1, 2);
+  const Position p95 = position_of(m.n, 19, 20);
   const auto values = select<T, 4>(
       pieces, m, {median.low, median.high, std::max(p95.low, median.high), p95.high}, scratch);
   spread.min = static_cast<double>(m.min);

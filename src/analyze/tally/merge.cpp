@@ -89,7 +89,8 @@ void add_sums(std::array<std::int64_t, n>& into, const std::array<std::int64_t, 
   std::array<std::uint64_t, n> sums;
   std::uint64_t signs = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const auto a = static_cast<std::uint64_t>(into[i]), b = static_cast<std::uint64_t>(from[i]);
+    const auto a = static_cast<std::uint64_t>(into[i]);
+    const auto b = static_cast<std::uint64_t>(from[i]);
     sums[i] = a + b;
     signs |= a | b | sums[i];
   }
@@ -224,7 +225,8 @@ struct Merger::State {
   std::vector<Places> places;  ///< here, of what is in those that are added at once
 
   std::uint32_t name(const std::string& text) {
-    if (const auto found = names.find(std::string_view(text)); found != names.end())
+    const auto found = names.find(std::string_view(text));
+    if (found != names.end())
       return found->second;
     const auto number = static_cast<std::uint32_t>(all.names.size());
     all.names.push_back(text);

@@ -158,7 +158,8 @@ class Reporter {
   void order() {
     const auto& regions = digest_.regions;
     const auto before = [&](std::uint32_t a, std::uint32_t b) {
-      const Region &x = regions[a], &y = regions[b];
+      const Region& x = regions[a];
+      const Region& y = regions[b];
       if (x.parent == kNone && x.domain != y.domain)
         return text(x.domain) < text(y.domain);
       if (x.parent == kNone && x.kind != y.kind)

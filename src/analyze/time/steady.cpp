@@ -773,7 +773,8 @@ class SteadyRegions {
       region.wall.share = region.wall.inclusive_ns / duration;
     region.wall.exclusive_ns =
         std::max(0.0, region.wall.exclusive_ns - (added - added_to_children_[r]));
-    if (const std::uint32_t parent = regions_.keys[r].parent; parent != kNone)
+    const std::uint32_t parent = regions_.keys[r].parent;
+    if (parent != kNone)
       added_to_children_[parent] += added;
     if (sums.slowed > 0)
       add_region(static_cast<std::uint32_t>(r));  // now of those that were not slowed

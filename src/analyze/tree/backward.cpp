@@ -162,7 +162,8 @@ class BackwardModules {
         entries.push_back(entry);
     }
     std::sort(entries.begin(), entries.end(), [&](const Entry& x, const Entry& y) {
-      const Range &a = s_.ranges[x.range], &b = s_.ranges[y.range];
+      const Range& a = s_.ranges[x.range];
+      const Range& b = s_.ranges[y.range];
       return std::tie(a.thread, a.start_ns, b.end_ns, x.range) <
              std::tie(b.thread, b.start_ns, a.end_ns, y.range);
     });

@@ -158,7 +158,8 @@ class Mender {
   bool nest(std::vector<std::uint32_t> ranges) {
     stack_.ranges = std::move(ranges);
     std::ranges::stable_sort(stack_.ranges, [this](std::uint32_t a, std::uint32_t b) {
-      const Range &x = session_.ranges[a], &y = session_.ranges[b];
+      const Range& x = session_.ranges[a];
+      const Range& y = session_.ranges[b];
       return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.end_ns > y.end_ns;
     });
     std::vector<std::uint32_t> open;
@@ -197,8 +198,10 @@ class Mender {
     // The latest range below a parent that holds one of its name.
     std::map<std::uint32_t, std::uint32_t> last_holding;
     for (std::uint32_t place = 0; place < stack_.ranges.size(); ++place) {
-      const std::uint32_t parent = stack_.parent[place], name = stack_.name[place];
-      if (const auto earlier = last_holding.find(parent); earlier != last_holding.end())
+      const std::uint32_t parent = stack_.parent[place];
+      const std::uint32_t name = stack_.name[place];
+      const auto earlier = last_holding.find(parent);
+      if (earlier != last_holding.end())
         note_behind(inside_of[earlier->second], name);
       if (parent == kNone)
         continue;
@@ -328,7 +331,8 @@ class Mender {
   }
 
   void add_lost(std::uint32_t name, const std::vector<std::uint32_t>& lost) {
-    const std::uint32_t first = lost.front(), parent = stack_.parent[first];
+    const std::uint32_t first = lost.front();
+    const std::uint32_t parent = stack_.parent[first];
     const auto after_ns = static_cast<double>(range(first).start_ns - session_.begin_ns);
     std::string detail = quoted(first) + " was popped " + base::counted(lost.size(), "time");
     detail += " less often than pushed (" + base::counted(evidence_[name].instances, "time");

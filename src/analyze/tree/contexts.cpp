@@ -133,7 +133,8 @@ class ProcessSweep {
       found_.clear();
       advance(cursor, start);
       for (const Slot& slot : cursor.slots) {
-        if (const std::uint32_t inner = innermost(slot, end); inner != kNone)
+        const std::uint32_t inner = innermost(slot, end);
+        if (inner != kNone)
           found_.push_back(inner);
       }
       const bool has_own = !found_.empty();

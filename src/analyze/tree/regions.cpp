@@ -16,7 +16,8 @@ std::vector<std::uint32_t> sample(const Tree& tree,
                                   const std::vector<std::uint32_t>& closed,
                                   std::size_t most) {
   std::vector<std::uint32_t> chosen;
-  const std::size_t n = closed.size(), count = std::min(n, most);
+  const std::size_t n = closed.size();
+  const std::size_t count = std::min(n, most);
   chosen.reserve(count);
   for (std::size_t i = 0; i < count; ++i)
     chosen.push_back(closed[i * n / count]);

@@ -334,7 +334,8 @@ void sort_by_thread(const Session& session, Tree& tree) {
 /// Puts the occurrences of one thread in sweep order.
 void sort_for_sweep(const Session& session, std::span<std::uint32_t> ranges) {
   sort_nearly(ranges, [&](std::uint32_t a, std::uint32_t b) {
-    const Range &x = session.ranges[a], &y = session.ranges[b];
+    const Range& x = session.ranges[a];
+    const Range& y = session.ranges[b];
     if (x.start_ns != y.start_ns)
       return x.start_ns < y.start_ns;
     if (x.end_ns != y.end_ns)
@@ -386,7 +387,8 @@ class SiblingOrder {
   SiblingOrder(const Tree& tree, const Session& session) : tree_(tree), session_(session) {}
 
   bool operator()(std::uint32_t a, std::uint32_t b) const {
-    const Node &x = tree_.nodes[a], &y = tree_.nodes[b];
+    const Node& x = tree_.nodes[a];
+    const Node& y = tree_.nodes[b];
     if (x.parent == kNone) {
       if (x.domain != y.domain)
         return is_domain_before(x.domain, y.domain);
@@ -478,7 +480,8 @@ Tree build_tree(const Session& session, Domains domains, int threads) {
   const int helpers = threads_for(session.ranges.size(), threads);
   base::parallel_for(thread_count, helpers, [&](std::size_t i) {
     const std::size_t t = order[i];
-    const std::size_t begin = tree.thread_begin[t], end = tree.thread_begin[t + 1];
+    const std::size_t begin = tree.thread_begin[t];
+    const std::size_t end = tree.thread_begin[t + 1];
     sort_for_sweep(session, std::span(tree.range_of).subspan(begin, end - begin));
     Sweep sweep(session, inside, tree, static_cast<std::uint32_t>(t), domains == Domains::kNested);
     results[t] = sweep.run(begin, end);

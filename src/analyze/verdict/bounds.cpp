@@ -123,7 +123,8 @@ void say_bound(const Case& facts, std::size_t row, std::vector<model::Verdict>& 
     metrics = "occupancy";
   } else {
     text = "latency-bound: " + shares;
-    if (const std::string waits = waits_text(region); !waits.empty())
+    const std::string waits = waits_text(region);
+    if (!waits.empty())
       text += "; " + waits;
     metrics = "stalls,occupancy";
   }
@@ -248,7 +249,8 @@ void report_missing_counters(const Case& facts, std::vector<model::Verdict>& out
     model::Verdict verdict =
         facts.about("bound_unknown", row, unknown_text(*region.bound), std::nullopt);
     verdict.severity = model::Weight::kNote;
-    if (const double busy = busy_total(facts, row); busy > 0)
+    const double busy = busy_total(facts, row);
+    if (busy > 0)
       verdict.evidence["gpu_busy_ns"] = busy;
     verdict.next = facts.measure_again("roofline,speed_of_light", &region);
     out.push_back(std::move(verdict));

@@ -250,7 +250,8 @@ void by_collectives(const Case& facts, std::vector<model::Verdict>& out) {
 std::string slower_text(std::uint32_t rank, const Standing& slowest) {
   constexpr double kNothing = 0.01;
   const bool is_alone = slowest.median_ns < kNothing * slowest.own_ns;
-  const std::string rank_time = format_ns(slowest.own_ns), others = format_ns(slowest.median_ns);
+  const std::string rank_time = format_ns(slowest.own_ns);
+  const std::string others = format_ns(slowest.median_ns);
   if (is_alone)
     return fmt::format(
         "only rank {} spends time here: {}, the others {} (median)", rank, rank_time, others);

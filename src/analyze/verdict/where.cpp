@@ -132,7 +132,8 @@ void find_outside(const Case& facts, std::vector<model::Verdict>& out) {
   if (!report.outside || !facts.has_timeline())
     return;
   const model::Outside& outside = *report.outside;
-  const double run = report.run.duration_ns, share = outside.wall_ns / run;
+  const double run = report.run.duration_ns;
+  const double share = outside.wall_ns / run;
   const double idle =
       outside.wall_ns - outside.late_ns;  // the rest is the work of ranges, which their lines judge
   if (idle / run < kOutside)

@@ -241,7 +241,8 @@ class GraphRanges {
  private:
   bool take(std::uint32_t node) {
     const Tree& tree = regions_.tree;
-    const auto first = tree.node_begin[node], last = tree.node_begin[node + 1];
+    const auto first = tree.node_begin[node];
+    const auto last = tree.node_begin[node + 1];
     const std::vector<Span> instances =
         spans_of(regions_, std::span(tree.node_cells).subspan(first, last - first));
     if (instances.size() < 2)

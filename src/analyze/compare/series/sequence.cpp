@@ -27,7 +27,8 @@ Span span_of(const model::Side& side) {
 }
 
 bool were_in_sequence(const model::Side& first, const model::Side& other) {
-  const Span a = span_of(first), b = span_of(other);
+  const Span a = span_of(first);
+  const Span b = span_of(other);
   const bool is_known = a.begin > 0 && b.begin > 0;
   return is_known && (a.end < b.begin || b.end < a.begin);
 }

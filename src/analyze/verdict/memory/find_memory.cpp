@@ -103,7 +103,8 @@ void find_out_of_memory(const Case& facts, const DeviceMemory& memory, Verdicts&
                                  gpu_text(facts, memory),
                                  requested,
                                  in_use);
-  if (const std::string uses = uses_text(memory); !uses.empty())
+  const std::string uses = uses_text(memory);
+  if (!uses.empty())
     text += ": " + uses;
   if (const std::string owner = owner_text(memory); !owner.empty())
     text += "; " + owner;
@@ -166,9 +167,11 @@ void find_peak(const Case& facts, const DeviceMemory& memory, Verdicts& out) {
     return;
   const std::string peak = format_bytes(memory.peak_bytes);
   std::string text = fmt::format("peak memory of {} {}", gpu_text(facts, memory), peak);
-  if (const std::string uses = uses_text(memory); !uses.empty())
+  const std::string uses = uses_text(memory);
+  if (!uses.empty())
     text += ": " + uses;
-  if (const std::string owner = owner_text(memory); !owner.empty())
+  const std::string owner = owner_text(memory);
+  if (!owner.empty())
     text += "; " + owner;
   const double activations = bytes_of(memory, MemoryUse::kActivations);
   if (share_of_peak(memory, activations) >= kCheckpointShare)

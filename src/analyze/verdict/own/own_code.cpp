@@ -263,7 +263,8 @@ void find_own_code(const Case& facts, std::vector<model::Verdict>& out) {
   const bool gpu_work = report.total && (report.total->kernels > 0 || report.total->copies > 0);
   if (!model::is_program(report) || gpu_work || !(report.run.duration_ns > 0))
     return;
-  if (const auto waits = deadlocked(report); !waits.empty()) {
+  const auto waits = deadlocked(report);
+  if (!waits.empty()) {
     out.push_back(deadlock_verdict(facts, waits));
     return;
   }
