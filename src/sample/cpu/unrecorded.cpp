@@ -125,6 +125,7 @@ void Unrecorded::executed(std::uint32_t pid, std::int64_t now_ns) {
   running_[pid] = &program;
   read_environment(program);
   open_executable(program);
+  read_name(program);
   look_at(program, now_ns);
 }
 
@@ -149,8 +150,10 @@ void Unrecorded::look(std::int64_t now_ns) {
 void Unrecorded::look_at(Program& program, std::int64_t now_ns) {
   if (executes_another(program))
     return executed(program.pid, now_ns);
-  if (!program.knows_environment)
+  if (!program.knows_environment) {
     read_environment(program);
+    read_name(program);
+  }
   program.interval_ns = std::min(2 * program.interval_ns, kLongestInterval_ns);
   program.next_look_ns = now_ns + program.interval_ns;
   program.user = effective_user(program.pid);
@@ -178,6 +181,12 @@ void Unrecorded::look_at(Program& program, std::int64_t now_ns) {
     program.injection = injection;
 }
 
+/// Behind its environment and executable: execve() replaces these first.
+void Unrecorded::read_name(Program& program) {
+  if (const auto name = base::read_file(proc(program.pid, "comm")))
+    program.name = base::printable(base::trim(*name));
+}
+
 void Unrecorded::read_environment(Program& program) {
   auto environment = base::read_file(proc(program.pid, "environ"));
   // In execve() a process has no environment yet, as one that is started with none. Where its
@@ -187,9 +196,6 @@ void Unrecorded::read_environment(Program& program) {
       return;
     environment = base::read_file(proc(program.pid, "environ"));
   }
-  // Behind the environment: execve() replaces the environment first, then the name.
-  if (const auto name = base::read_file(proc(program.pid, "comm")))
-    program.name = base::printable(base::trim(*name));
   if (!environment)
     return;
   program.knows_environment = true;
@@ -377,7 +383,14 @@ std::vector<UnrecordedProgram> Unrecorded::reasons() {
   for (const auto& program : programs_) {
     if (found.size() >= kMostNamed)
       break;
-    if (auto reason = reason_of(*program))
+    auto reason = reason_of(*program);
+    if (!reason)
+      continue;
+    // A search may see a program before the record of its execve() comes.
+    const auto is_same = [&](const UnrecordedProgram& other) {
+      return other.kind == reason->kind && other.sentence == reason->sentence;
+    };
+    if (std::ranges::none_of(found, is_same))
       found.push_back(std::move(*reason));
   }
   return found;

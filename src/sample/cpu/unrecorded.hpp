@@ -49,6 +49,7 @@ class Unrecorded {
   };
   void look_at(Program& program, std::int64_t now_ns);
   static void read_environment(Program& program);
+  static void read_name(Program& program);
   [[nodiscard]] static bool executes_another(const Program& program);
   [[nodiscard]] std::uint64_t address_of_environment(std::uint32_t pid,
                                                      const std::vector<MappedFile>& files);
