@@ -71,9 +71,11 @@ class Builder {
     if (key == "distributedInfo") {
       const auto number = [&](std::string_view name, std::int64_t otherwise) {
         std::int64_t value = -1;
-        return root[name].get(value) == simdjson::SUCCESS && value >= 0 && value < (1 << 30)
-                   ? value
-                   : otherwise;
+        const bool is_plausible =
+            root[name].get(value) == simdjson::SUCCESS && value >= 0 && value < (1 << 30);
+        if (!is_plausible)
+          return otherwise;
+        return value;
       };
       if (std::string_view backend; root["backend"].get(backend) == simdjson::SUCCESS)
         backend_ = backend;
@@ -91,16 +93,18 @@ class Builder {
     simdjson::dom::array devices;
     if (root.get(devices) != simdjson::SUCCESS)
       return;
-    for (const simdjson::dom::element each : devices) {
-      const auto number = [&](std::string_view name) {
+    for (const simdjson::dom::element properties : devices) {
+      const auto number = [&](std::string_view name) -> std::uint64_t {
         std::uint64_t value = 0;
-        return each[name].get(value) == simdjson::SUCCESS ? value : 0;
+        if (properties[name].get(value) != simdjson::SUCCESS)
+          return 0;
+        return value;
       };
       const auto small = [&](std::string_view name) {
         return static_cast<std::uint32_t>(std::min<std::uint64_t>(number(name), kNone));
       };
       model::Device device;
-      if (std::string_view name; each["name"].get(name) == simdjson::SUCCESS)
+      if (std::string_view name; properties["name"].get(name) == simdjson::SUCCESS)
         device.name = s_.strings.intern(name);
       device.ordinal = small("id");
       device.compute_major = small("computeMajor");
@@ -141,7 +145,9 @@ class Builder {
       lost_gpu_work_ |= gpu_work;
       return bad();
     }
-    if (event.bad_length || (event.length_ns ? *event.length_ns < 0 : must_end))
+    const bool lacks_end = must_end && !event.length_ns;
+    const bool is_negative = event.length_ns && *event.length_ns < 0;
+    if (event.bad_length || lacks_end || is_negative)
       return leave_out_length(event, gpu_work);
     fraction_ |= event.fraction;
     if (category == "Trace") {
@@ -278,7 +284,7 @@ class Builder {
         what += " of " + std::to_string(*event.elements) + ' ' + std::string(event.dtype);
       if (event.group_size)
         what += " over " + base::counted(static_cast<std::uint64_t>(*event.group_size), "rank");
-      const std::string_view group = event.group.empty() ? event.group_id : event.group;
+      const std::string_view group = base::non_empty_or(event.group, event.group_id);
       if (!group.empty())
         what += " (" + std::string(group) + ')';
       text = s_.strings.intern(what);
@@ -296,19 +302,27 @@ class Builder {
     }
     model::Attributes& out = s_.attributes.emplace_back();
     out.text = text;
-    out.payload_type = sized ? model::PayloadType::kUint64 : model::PayloadType::kInt64;
-    if (sized)
+    if (sized) {
+      out.payload_type = model::PayloadType::kUint64;
       out.payload_u64 = static_cast<std::uint64_t>(std::max<std::int64_t>(0, *event.elements)) *
                         bytes_of(event.dtype);
-    else
+    } else {
+      out.payload_type = model::PayloadType::kInt64;
       out.payload_i64 = *event.sequence;
+    }
     return count(s_.attributes) - 1;
+  }
+
+  static std::int64_t end_of(const Event& event) {
+    if (!event.length_ns)
+      return model::kOpen;
+    return *event.start_ns + *event.length_ns;
   }
 
   void range(const Event& event, std::uint32_t in, std::uint32_t on = kNone) {
     model::Range out;
     out.start_ns = *event.start_ns;
-    out.end_ns = event.length_ns ? *event.start_ns + *event.length_ns : model::kOpen;
+    out.end_ns = end_of(event);
     out.name = s_.strings.intern(event.name);
     out.thread = on == kNone ? thread(*event.pid, *event.tid) : on;
     out.domain = in;
@@ -329,12 +343,16 @@ class Builder {
                all_to_all = name == "ncclAlltoAll";
     const std::int64_t elements = (parts_out ? event.elements_out : event.elements).value_or(-1);
     const auto element_bytes = static_cast<std::int64_t>(bytes_of(event.dtype));
-    std::int64_t bytes = element_bytes > 0 && elements >= 0 &&
-                                 elements <= std::numeric_limits<std::int64_t>::max() / 16
-                             ? elements * element_bytes
-                             : -1;
-    if (all_to_all && bytes > 0)
-      bytes = event.collective.ends_with('v') ? -1 : bytes / *event.group_size;
+    constexpr std::int64_t kMostElements = std::numeric_limits<std::int64_t>::max() / 16;
+    std::int64_t bytes = -1;
+    if (element_bytes > 0 && elements >= 0 && elements <= kMostElements)
+      bytes = elements * element_bytes;
+    if (all_to_all && bytes > 0) {
+      if (event.collective.ends_with('v'))
+        bytes = -1;  // its parts differ in size
+      else
+        bytes /= *event.group_size;
+    }
     Event call = event;
     call.name = name;
     call.collective = {};  // no text and no payload: the numbers are in fields
@@ -350,7 +368,7 @@ class Builder {
   void call(const Event& event) {
     model::Launch out;
     out.start_ns = *event.start_ns;
-    out.end_ns = event.length_ns ? *event.start_ns + *event.length_ns : model::kOpen;
+    out.end_ns = end_of(event);
     out.thread = thread(*event.pid, *event.tid);
     out.correlation = event.correlation.value_or(0);
     out.name = s_.strings.intern(event.name);
@@ -429,7 +447,7 @@ class Builder {
     model::Synchronization out;
     out.start_ns = *event.start_ns;
     out.end_ns = *event.start_ns + *event.length_ns;
-    out.kind = sync_kind_in(event.label.empty() ? event.name : event.label);
+    out.kind = sync_kind_in(base::non_empty_or(event.label, event.name));
     out.launch = event.correlation.value_or(kNone);
     s_.synchronizations.push_back(out);
     if (!event.record_correlation || !event.awaited_stream)
@@ -497,7 +515,9 @@ class Builder {
         return a.thread < b.thread;
       if (a.start_ns != b.start_ns)
         return a.start_ns < b.start_ns;
-      return a.end_ns != b.end_ns ? a.end_ns > b.end_ns : id(a) < id(b);
+      if (a.end_ns != b.end_ns)
+        return a.end_ns > b.end_ns;
+      return id(a) < id(b);
     });
     if (!fraction_) {
       std::vector<const model::Range*> open;
@@ -564,8 +584,9 @@ class Builder {
     for (std::size_t i = 0; i < works.size(); ++i) {
       Work& work = works[i];
       work.launch = launch_of(work.launch, external[i]);
-      const std::uint32_t owner =
-          work.launch == kNone ? 0 : s_.threads[s_.launches[work.launch].thread].process;
+      std::uint32_t owner = 0;
+      if (work.launch != kNone)
+        owner = s_.threads[s_.launches[work.launch].thread].process;
       const auto& [device, context, stream] = streams_.keys()[work.stream];
       work.stream = index_.streams.of({owner, index_.devices.of({kNone, device}), context, stream});
       if (work.launch != kNone)
@@ -576,8 +597,9 @@ class Builder {
   void link_work() {
     // A driver call inside a runtime call has its correlation id: the outer one counts.
     std::ranges::sort(calls_, [&](const auto& a, const auto& b) {
-      return a.first != b.first ? a.first < b.first
-                                : s_.launches[a.second].start_ns < s_.launches[b.second].start_ns;
+      if (a.first != b.first)
+        return a.first < b.first;
+      return s_.launches[a.second].start_ns < s_.launches[b.second].start_ns;
     });
     for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
       model::Range& range = s_.ranges[i];

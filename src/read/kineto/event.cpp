@@ -35,8 +35,10 @@ void number(od::value& value, std::optional<T>& out) {
     return;
   if (negative && std::is_unsigned_v<T>)
     return;
-  out = negative ? static_cast<T>(-static_cast<std::int64_t>(*magnitude))
-                 : static_cast<T>(*magnitude);
+  if (negative)
+    out = static_cast<T>(-static_cast<std::int64_t>(*magnitude));
+  else
+    out = static_cast<T>(*magnitude);
 }
 
 /// Of a process or thread. Threads of the GPU's driver have ids that PyTorch writes as negative
@@ -196,8 +198,9 @@ std::optional<std::int64_t> microseconds(std::string_view text, bool& fraction) 
   if (negative)
     text.remove_prefix(1);
   const std::size_t point = std::min(text.find('.'), text.size());
-  const bool power = text.find_first_of("eE") != std::string_view::npos;
-  const auto units = power ? std::nullopt : base::to_uint(text.substr(0, point));
+  std::optional<std::uint64_t> units;
+  if (text.find_first_of("eE") == std::string_view::npos)
+    units = base::to_uint(text.substr(0, point));
   constexpr std::int64_t kMost = std::int64_t{1} << 62;
   std::int64_t ns = 0;
   if (units && *units <= static_cast<std::uint64_t>(kMost / 1000)) {
@@ -220,7 +223,9 @@ std::optional<std::int64_t> microseconds(std::string_view text, bool& fraction) 
       return std::nullopt;
     ns = std::llround(*real * 1000);
   }
-  return negative ? -ns : ns;
+  if (negative)
+    return -ns;
+  return ns;
 }
 
 std::string one_line(std::string_view json) {

@@ -36,7 +36,8 @@ class Lifetimes {
       return;
     const std::uint64_t of_older = std::min(block.bytes, older_bytes_);
     older_bytes_ -= of_older;
-    unknown_frees_ += of_older < block.bytes ? 1 : 0;
+    if (of_older < block.bytes)
+      ++unknown_frees_;
     if (of_older == 0)
       return;
     model::Allocation& older = add(begin_ns_, of_older);

@@ -5,7 +5,9 @@
 namespace rangescope::read::kineto {
 
 std::string cuda_name(std::string_view api) {
-  return api.starts_with("hip") ? "cuda" + std::string(api.substr(3)) : std::string(api);
+  if (!api.starts_with("hip"))
+    return std::string(api);
+  return "cuda" + std::string(api.substr(3));
 }
 
 std::uint64_t bytes_of(std::string_view dtype) {

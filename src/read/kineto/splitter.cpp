@@ -48,7 +48,9 @@ Splitter Splitter::of(std::string_view text) {
 }
 
 std::string Splitter::early_end() const {
-  return broken_ == kEndsEarly ? "the trace ends early" : "the trace ends early, " + broken_;
+  if (broken_ == kEndsEarly)
+    return "the trace ends early";
+  return "the trace ends early, " + broken_;
 }
 
 bool Splitter::fail(std::string what) {

@@ -9,6 +9,7 @@
 #include "base/demangle.hpp"
 #include "base/fs.hpp"
 #include "base/text.hpp"
+#include "read/json.hpp"
 
 namespace rangescope::read::proton {
 namespace {
@@ -17,19 +18,22 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kDeepest = 256;
 
-const Json* member(const Json& of, const char* key) {
-  if (!of.is_object())
+/// The member `key` of what may be absent itself.
+const Json* member_of(const Json* json, const char* key) {
+  if (json == nullptr)
     return nullptr;
-  const auto found = of.find(key);
-  return found == of.end() ? nullptr : &*found;
+  return json_member(*json, key);
 }
 
 std::optional<double> number(const Json* metrics, const char* key) {
-  const Json* value = metrics == nullptr ? nullptr : member(*metrics, key);
-  if (value == nullptr || !value->is_number())
+  const Json* member = member_of(metrics, key);
+  if (member == nullptr || !member->is_number())
     return std::nullopt;
-  const auto out = value->get<double>();
-  return out >= 0 && out < 9e15 ? std::optional(out) : std::nullopt;
+  const auto value = member->get<double>();
+  const bool is_plausible = value >= 0 && value < 9e15;
+  if (!is_plausible)
+    return std::nullopt;
+  return value;
 }
 
 class TreeReader {
@@ -37,22 +41,21 @@ class TreeReader {
   explicit TreeReader(model::Session& session) : s_(session) {}
 
   void walk(const Json& frame) {
-    const Json* head = member(frame, "frame");
-    const Json* name = head == nullptr ? nullptr : member(*head, "name");
-    const Json* metrics = member(frame, "metrics");
+    const Json* name = member_of(json_member(frame, "frame"), "name");
+    const Json* metrics = json_member(frame, "metrics");
     if (name == nullptr || !name->is_string() || path_.size() >= kDeepest) {
       ++bad_;
       return;
     }
     const model::StringId id = s_.strings.intern(name->get_ref<const std::string&>());
-    if (metrics != nullptr && member(*metrics, "device_type") != nullptr)
+    if (member_of(metrics, "device_type") != nullptr)
       return kernel(s_.strings.intern(base::demangle(name->get_ref<const std::string&>())),
                     *metrics);
     const bool root = path_.empty() && !rooted_;
     rooted_ = true;
     if (!root)
       open(id, number(metrics, "cpu_time (ns)"));
-    if (const Json* children = member(frame, "children");
+    if (const Json* children = json_member(frame, "children");
         children != nullptr && children->is_array())
       for (const Json& child : *children)
         walk(child);
@@ -67,7 +70,7 @@ class TreeReader {
         continue;
       model::Device& out = s_.devices.emplace_back();
       out.ordinal = static_cast<std::uint32_t>(*number_of);
-      const Json* arch = member(values, "arch");
+      const Json* arch = json_member(values, "arch");
       if (arch != nullptr && arch->is_string())
         out.name = s_.strings.intern(std::string(type) + ' ' + arch->get_ref<const std::string&>());
       out.sm_count = static_cast<std::uint32_t>(number(&values, "num_sms").value_or(0));
@@ -141,7 +144,7 @@ base::Result<model::Session> read_text(std::string_view text, const std::string&
   TreeReader reader(session);
   if (document.is_array()) {
     for (const Json& part : document) {
-      if (member(part, "frame") != nullptr) {
+      if (json_member(part, "frame") != nullptr) {
         reader.walk(part);
       } else if (part.is_object()) {
         for (const auto& [type, devices] : part.items())

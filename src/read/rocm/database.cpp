@@ -48,21 +48,24 @@ class Columns {
   }
   [[nodiscard]] std::string_view text(const std::string& name) const {
     const auto found = at_.find(name);
-    return found == at_.end() || s_.is_null(found->second) ? std::string_view()
-                                                           : s_.text(found->second);
+    if (found == at_.end() || s_.is_null(found->second))
+      return {};
+    return s_.text(found->second);
   }
   [[nodiscard]] std::optional<std::int64_t> number(const std::string& name) const {
     const auto found = at_.find(name);
     if (found == at_.end() || !s_.is_number(found->second))
       return std::nullopt;
     const std::int64_t value = s_.integer(found->second);
-    return value >= 0 && value < (std::int64_t{1} << 62) ? std::optional(value) : std::nullopt;
+    if (value < 0 || value >= (std::int64_t{1} << 62))
+      return std::nullopt;
+    return value;
   }
   [[nodiscard]] std::optional<std::uint32_t> small(const std::string& name) const {
     const auto value = number(name);
-    return value && *value < std::numeric_limits<std::uint32_t>::max()
-               ? std::optional(static_cast<std::uint32_t>(*value))
-               : std::nullopt;
+    if (!value || *value >= std::numeric_limits<std::uint32_t>::max())
+      return std::nullopt;
+    return static_cast<std::uint32_t>(*value);
   }
 
  private:

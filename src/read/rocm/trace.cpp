@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "read/json.hpp"
 #include "read/kineto/build.hpp"
 #include "read/kineto/splitter.hpp"
 #include "read/rocm/events.hpp"
@@ -43,29 +44,30 @@ constexpr Lane kLanes[] = {{"Markers and Ranges", "user_annotation"},
                            {"COPY", "gpu_memcpy"},
                            {"GPU", "kernel"}};
 
-const Json* member(const Json& of, const char* key) {
-  const auto found = of.find(key);
-  return found == of.end() ? nullptr : &*found;
-}
-
 std::string text(const Json& of, const char* key) {
-  const Json* value = of.is_object() ? member(of, key) : nullptr;
+  const Json* value = json_member(of, key);
   if (value == nullptr)
     return {};
   if (value->is_string())
     return value->get<std::string>();
-  return value->is_number() ? value->dump() : std::string();
+  if (value->is_number())
+    return value->dump();
+  return {};
 }
 
 /// Numbers are strings, except in arrows.
 std::optional<std::int64_t> number(const Json& of, const char* key) {
   const auto value = base::to_int(text(of, key));
-  return value && *value >= 0 && *value < (std::int64_t{1} << 62) ? value : std::nullopt;
+  if (!value || *value < 0 || *value >= (std::int64_t{1} << 62))
+    return std::nullopt;
+  return value;
 }
 
 std::optional<std::uint32_t> small(const Json& of, const char* key) {
   const auto value = number(of, key);
-  return value ? std::optional(static_cast<std::uint32_t>(*value)) : std::nullopt;
+  if (!value)
+    return std::nullopt;
+  return static_cast<std::uint32_t>(*value);
 }
 
 /// An event of the trace, and the texts that it points to.
@@ -82,7 +84,7 @@ class TraceReader {
     if (!event.is_object())
       return builder_.bad();
     const std::string phase = text(event, "ph");
-    const Json* arguments = member(event, "args");
+    const Json* arguments = json_member(event, "args");
     static const Json kNothing = Json::object();
     const Json& args = arguments != nullptr && arguments->is_object() ? *arguments : kNothing;
     if (phase == "M") {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/find.hpp"
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "read/kineto/build.hpp"
@@ -186,8 +187,9 @@ class SpaceReader {
   }
 
   static std::string_view name_in(const Names& names, std::optional<std::int64_t> id) {
-    const auto found = id ? names.find(*id) : names.end();
-    return found == names.end() ? std::string_view() : found->second;
+    if (!id)
+      return {};
+    return base::find_or(names, *id, {});
   }
 
   void stat(std::string_view message,

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/embedded.hpp"
+#include "base/find.hpp"
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -92,7 +93,9 @@ class CsvSession {
   [[nodiscard]] const char* page_name() const {
     if (kind_ == Kind::kRaw)
       return "raw";
-    return kind_ == Kind::kDetails ? "details" : "summary";
+    if (kind_ == Kind::kDetails)
+      return "details";
+    return "summary";
   }
 
   base::Result<model::Session> read() {
@@ -153,7 +156,7 @@ class CsvSession {
 
  private:
   static std::string_view cell(const Row& row, std::uint32_t column) {
-    return column < row.cells.size() ? row.cells[column] : std::string_view{};
+    return base::element_or(row.cells, column, {});
   }
 
   base::Result<void> find_header() {
@@ -372,8 +375,13 @@ class CsvSession {
       return scaled.factor;
     if (def.unit == scaled.unit + "/s")
       return scaled.factor;  // rates of the LRC as 2024.1 prints them
-    if (mismatched_++ == 0)
-      mismatch_ = def.name + (unit.empty() ? " without a unit" : " in " + std::string(unit));
+    if (mismatched_++ > 0)
+      return std::nullopt;
+    mismatch_ = def.name;
+    if (unit.empty())
+      mismatch_ += " without a unit";
+    else
+      mismatch_.append(" in ").append(unit);
     return std::nullopt;
   }
 
@@ -385,7 +393,9 @@ class CsvSession {
       return UnitKind::kShare;
     if (unit == "Hz" || unit.ends_with("/s"))
       return UnitKind::kRate;
-    return unit.starts_with("byte") || unit == "bit" ? UnitKind::kBytes : UnitKind::kCount;
+    if (unit.starts_with("byte") || unit == "bit")
+      return UnitKind::kBytes;
+    return UnitKind::kCount;
   }
 
   /// Counts a value that should be a number: enumerators and names of devices are none, and are no
@@ -405,9 +415,10 @@ class CsvSession {
 
   /// Counts a value that nothing can have: a duration below 0.
   bool impossible(const model::MetricDef& def, double value) {
-    const bool is = value < 0 && kind_of(def.unit) == UnitKind::kTime;
-    bad_numbers_ += is ? 1 : 0;
-    return is;
+    const bool is_negative_time = value < 0 && kind_of(def.unit) == UnitKind::kTime;
+    if (is_negative_time)
+      ++bad_numbers_;
+    return is_negative_time;
   }
 
   void add_value(model::Measurement& measurement,

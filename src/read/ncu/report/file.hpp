@@ -29,6 +29,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/find.hpp"
 #include "base/fs.hpp"
 #include "base/result.hpp"
 #include "model/loss.hpp"
@@ -66,7 +67,9 @@ struct Value {
     return is_integer() || type == ValueType::kFloat || type == ValueType::kDouble;
   }
   [[nodiscard]] double as_double() const {
-    return is_integer() ? static_cast<double>(integer) : number;
+    if (is_integer())
+      return static_cast<double>(integer);
+    return number;
   }
 };
 
@@ -114,7 +117,7 @@ class File {
   }
   /// The string of a file-wide index; "" for one that the tables do not reach.
   [[nodiscard]] std::string_view string(std::uint64_t id) const {
-    return id < strings_.size() ? strings_[id] : std::string_view{};
+    return base::element_or(strings_, id, {});
   }
 
   /// A pass over the file has reached `offset`: gives the memory of mapped bytes before it back to
