@@ -85,8 +85,10 @@ std::string valid_utf8(const std::string& text) {
 }
 
 bool lies_in_run(const std::filesystem::path& name) {
-  return !name.empty() && name.is_relative() &&
-         std::ranges::none_of(name, [](const std::filesystem::path& part) { return part == ".."; });
+  if (name.empty() || !name.is_relative())
+    return false;
+  const auto is_parent = [](const std::filesystem::path& part) { return part == ".."; };
+  return std::ranges::none_of(name, is_parent);
 }
 
 }  // namespace rangescope::runs

@@ -251,15 +251,15 @@ std::string slower_text(std::uint32_t rank, const Standing& slowest) {
   constexpr double kNothing = 0.01;
   const bool is_alone = slowest.median_ns < kNothing * slowest.own_ns;
   const std::string rank_time = format_ns(slowest.own_ns);
-  const std::string others = format_ns(slowest.median_ns);
+  const std::string median_time = format_ns(slowest.median_ns);
   if (is_alone)
     return fmt::format(
-        "only rank {} spends time here: {}, the others {} (median)", rank, rank_time, others);
+        "only rank {} spends time here: {}, the others {} (median)", rank, rank_time, median_time);
   return fmt::format("rank {} is {:.2f}x slower: {} here, the others {} (median)",
                      rank,
                      slowest.own_ns / slowest.median_ns,
                      rank_time,
-                     others);
+                     median_time);
 }
 
 /// What a region saves once its slowest rank is as fast as the next one; 0 where none stands out.

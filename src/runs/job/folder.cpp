@@ -341,7 +341,9 @@ FoundJob find_job(const fs::path& root, const std::string& said) {
 
 bool reports_together(const fs::path& run) {
   const auto member = member_of(run);
-  return member && member->rank && member->world > 1 && !job_of(run).empty();
+  if (!member || !member->rank || member->world <= 1)
+    return false;
+  return !job_of(run).empty();
 }
 
 std::optional<Job> claim_report(const fs::path& run) {
