@@ -41,9 +41,9 @@ scaled to the whole. [Verdicts](verdicts.md) has the other lines.
 An *instance* is one step of the loop: a range of the program that occurs again and again. Where a
 range only launches, a step lasts until the next one begins. A program without ranges has steps too,
 where it repeats itself: from one call of its outermost module to the next, or from a kernel behind
-which the same sequence comes again. The first instances that take more than twice as long as most are
-warm-up and left out, with shorter ones between them where long ones become rare later; at most a
-quarter of all.
+which the same sequence comes again. The first instances that take more than twice as long as most
+are warm-up and left out, with shorter ones between them where long ones become rare later; at most
+a quarter of all.
 )",
                                  base::format_count(Limits{}.most_operations));
   for (const Cure& cure : catalog()) {
