@@ -1,7 +1,9 @@
 #include "base/process_tree.hpp"
 
+#include <dirent.h>
+
 #include <algorithm>
-#include <filesystem>
+#include <memory>
 #include <string>
 
 #include "base/fs.hpp"
@@ -43,21 +45,33 @@ std::optional<TreeMember> stat_of(pid_t pid, const std::string& folder) {
   return member;
 }
 
+/// The entries of a folder of /proc that are numbers. With readdir(): std::filesystem's iterator
+/// takes memory where it must not throw, and ends the process where there is none.
+std::vector<pid_t> ids_in(const std::string& folder) {
+  std::vector<pid_t> ids;
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(folder.c_str()), ::closedir);
+  while (const dirent* entry = stream ? ::readdir(stream.get()) : nullptr) {
+    if (const auto id = to_uint(entry->d_name))
+      ids.push_back(static_cast<pid_t>(*id));
+  }
+  return ids;
+}
+
 /// Everybody in /proc who is alive.
 std::vector<TreeMember> everybody() {
   std::vector<TreeMember> all;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const auto pid = to_uint(entry.path().filename().string());
-    if (!pid)
-      continue;
-    if (auto stat = process_at(static_cast<pid_t>(*pid)); stat && !process_has_ended(*stat))
+  for (const pid_t pid : ids_in("/proc")) {
+    if (auto stat = process_at(pid); stat && !process_has_ended(*stat))
       all.push_back(*stat);
   }
   return all;
 }
 
 }  // namespace
+
+std::vector<pid_t> threads_of(pid_t pid) {
+  return ids_in("/proc/" + std::to_string(pid) + "/task");
+}
 
 std::optional<TreeMember> process_at(pid_t pid) {
   return stat_of(pid, "/proc/" + std::to_string(pid));
@@ -71,14 +85,8 @@ pid_t living_thread(pid_t pid) {
   const auto first = process_at(pid);
   if (!first || !first->thread_has_ended())
     return pid;
-  std::error_code error;
-  std::filesystem::directory_iterator entry("/proc/" + std::to_string(pid) + "/task", error);
-  for (const std::filesystem::directory_iterator end; !error && entry != end;
-       entry.increment(error)) {
-    const auto tid = to_uint(entry->path().filename().string());
-    if (!tid)
-      continue;
-    const auto thread = thread_at(pid, static_cast<pid_t>(*tid));
+  for (const pid_t tid : threads_of(pid)) {
+    const auto thread = thread_at(pid, tid);
     if (thread && !thread->thread_has_ended())
       return thread->pid;
   }

@@ -34,6 +34,9 @@ struct TreeMember {
 [[nodiscard]] std::optional<TreeMember> process_at(pid_t pid);
 /// The same of a thread of a process.
 [[nodiscard]] std::optional<TreeMember> thread_at(pid_t pid, pid_t tid);
+/// Ended ones too, in the order of /proc; none where there is no such process. Where memory runs
+/// out it throws.
+[[nodiscard]] std::vector<pid_t> threads_of(pid_t pid);
 /// A thread of the process that has not ended: its first one, `pid`, or another one where that has
 /// ended before the others. Of an ended thread /proc has no memory, files and environment. `pid`
 /// where all have ended.

@@ -136,6 +136,12 @@ TEST(WarmUpSteps, EndAtTheFirstShortOneWhereLongOnesGoOn) {
   EXPECT_EQ(warm_up_of({10, 10, 30, 10, 10, 30, 10, 10, 30, 10, 10, 30}), 0u);
 }
 
+TEST(WarmUpSteps, ALongOneFarFromTheStartIsNone) {
+  EXPECT_EQ(
+      warm_up_of({90, 10, 10, 10, 30, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10}),
+      1u);
+}
+
 TEST(WarmUpSteps, AreAQuarterOfAllAtMost) {
   EXPECT_EQ(warm_up_of({90, 90, 90, 10, 10, 10, 10, 10}), 2u);
   EXPECT_EQ(warm_up_of({90, 10, 10}), 0u);

@@ -311,8 +311,13 @@ std::size_t warm_up_steps(std::span<const Span> steps) {
     ++warm_up;
   if (!is_slow.gather_in_first(most))
     return warm_up;
+  std::size_t slow = warm_up;
   for (std::size_t step = warm_up; step < most; ++step) {
-    if (is_slow[step])
+    if (!is_slow[step])
+      continue;
+    ++slow;
+    const bool are_most_slow = 2 * slow > step + 1;
+    if (are_most_slow)
       warm_up = step + 1;
   }
   return warm_up;

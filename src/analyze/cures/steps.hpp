@@ -27,8 +27,8 @@ struct FoundSteps {
                                     const std::vector<std::vector<replay::Id>>& works_of_call);
 
 /// How many of the first steps compile, tune and load: those that take more than twice as long as
-/// most, at most a quarter of all. With faster ones between them only where slow steps become rare
-/// later. `steps` are of one thread, in order.
+/// most, at most a quarter of all. With a few faster ones between them only where slow steps become
+/// rare later. `steps` are of one thread, in order.
 [[nodiscard]] std::size_t warm_up_steps(std::span<const replay::Span> steps);
 
 /// Steps that are ranges, each up to the beginning of the next one of its thread, where they leave

@@ -180,12 +180,8 @@ std::vector<Member> members_of(std::uint32_t pid, bool tree) {
 
 std::vector<std::uint32_t> threads_of(std::uint32_t pid) {
   std::vector<std::uint32_t> out;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(folder_of(pid) + "/task", error);
-  for (const std::filesystem::directory_iterator end; !error && entry != end;
-       entry.increment(error))
-    if (const auto tid = base::to_uint(entry->path().filename().string()))
-      out.push_back(static_cast<std::uint32_t>(*tid));
+  for (const pid_t tid : base::threads_of(static_cast<pid_t>(pid)))
+    out.push_back(static_cast<std::uint32_t>(tid));
   std::stable_partition(out.begin(), out.end(), [pid](std::uint32_t tid) { return tid == pid; });
   return out;
 }
