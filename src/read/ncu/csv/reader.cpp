@@ -292,7 +292,9 @@ class CsvSession {
         guess.see(cell(row, columns_.average), row.line);
       }
     }
-    const auto line_text = [&](std::uint64_t line) { return path_ + ":" + std::to_string(line); };
+    const auto line_text = [&](std::uint64_t number) {
+      return path_ + ":" + std::to_string(number);
+    };
     constexpr std::string_view kHint =
         "Name the number format: --number-format C (1,234.5) or de (1.234,5).";
     if (guess.contradicts()) {

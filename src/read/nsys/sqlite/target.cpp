@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "read/nsys/sqlite/ids.hpp"
+#include "read/nsys/sqlite/parts.hpp"
 
 namespace rangescope::read::nsys_sqlite {
 namespace {
