@@ -13,6 +13,7 @@ namespace rangescope::analyze::cures {
 namespace {
 
 constexpr std::size_t kFewestInstances = 3;
+constexpr std::size_t kFewestSamples = 8;
 
 /// A call and the kernel that it launched, by their names; "" where there is none.
 struct NamedCall {
@@ -78,14 +79,43 @@ std::vector<AlikeStretches> alike_stretches(const Recording& recording, const Fi
   return StretchesBySurroundings(recording, findings).take();
 }
 
-bool goes_on(const Recording& recording, const std::set<std::size_t>& instances) {
-  return instances.size() >= kFewestInstances && is_late(recording, *instances.rbegin());
+void SampledStretches::add(const AlikeStretches& group, const StackSamples::Share& share_of_group) {
+  append(ids, group.ids);
+  instances.insert(group.instances.begin(), group.instances.end());
+  share.samples += share_of_group.samples;
+  share.at_places += share_of_group.at_places;
 }
 
-replay::Parameter rest_of(const StackSamples::Share& share) {
+bool SampledStretches::go_on(const Recording& recording) const {
+  return share.at_places >= kFewestSamples && instances.size() >= kFewestInstances &&
+         is_late(recording, *instances.rbegin());
+}
+
+replay::Parameter SampledStretches::rest() const {
   constexpr double kUncertain = 0.1;
   const double left = 1 - static_cast<double>(share.at_places) / static_cast<double>(share.samples);
   return {left, std::max(0.0, left - kUncertain), std::min(1.0, left + kUncertain)};
+}
+
+double SampledStretches::duration_ns(const Recording& recording) const {
+  return (1 - rest().expected) * recording.duration_ns(ids);
+}
+
+void add_shortened(const Recording& recording,
+                   Findings& findings,
+                   const char* cure,
+                   std::string text,
+                   SampledStretches work) {
+  findings.claim(work.ids);
+  Candidate candidate{cure,
+                      std::move(text),
+                      {},
+                      work.rest(),
+                      {{"instances", static_cast<double>(work.instances.size())},
+                       {"samples", static_cast<double>(work.share.at_places)},
+                       {"stretch_ns", work.duration_ns(recording)}}};
+  candidate.remedy.shortened = std::move(work.ids);
+  findings.add(std::move(candidate));
 }
 
 }  // namespace rangescope::analyze::cures

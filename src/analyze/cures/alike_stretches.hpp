@@ -5,6 +5,7 @@
 #pragma once
 
 #include <set>
+#include <string>
 #include <vector>
 
 #include "analyze/cures/candidate.hpp"
@@ -20,10 +21,26 @@ struct AlikeStretches {
 [[nodiscard]] std::vector<AlikeStretches> alike_stretches(const Recording& recording,
                                                           const Findings& findings);
 
-/// In three instances or more, also in the second half of the loop.
-[[nodiscard]] bool goes_on(const Recording& recording, const std::set<std::size_t>& instances);
+/// Stretches most of whose samples are in one function or library.
+struct SampledStretches {
+  Ids ids;
+  std::set<std::size_t> instances;
+  StackSamples::Share share;
 
-/// What is left of stretches of whose samples so many are in what goes: the others, within a tenth.
-[[nodiscard]] replay::Parameter rest_of(const StackSamples::Share& share);
+  void add(const AlikeStretches& group, const StackSamples::Share& share_of_group);
+  /// Sampled often enough to tell, in three instances or more, also in the second half of the loop.
+  [[nodiscard]] bool go_on(const Recording& recording) const;
+  /// What is left of them without it: the other samples' share, within a tenth.
+  [[nodiscard]] replay::Parameter rest() const;
+  /// How long they were in it.
+  [[nodiscard]] double duration_ns(const Recording& recording) const;
+};
+
+/// Claims the stretches, and adds a cure that shortens them to their rest.
+void add_shortened(const Recording& recording,
+                   Findings& findings,
+                   const char* cure,
+                   std::string text,
+                   SampledStretches work);
 
 }  // namespace rangescope::analyze::cures

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -18,8 +17,6 @@
 
 namespace rangescope::analyze::cures {
 namespace {
-
-constexpr std::size_t kFewestFunctionSamples = 8;
 
 /// Of the package torch, wherever it is installed: an environment may be called torch, too.
 bool is_of_pytorch(std::string_view file) {
@@ -71,19 +68,13 @@ class OwnFunctions {
   std::map<std::pair<model::StringId, model::StringId>, std::uint32_t> first_frames_;
 };
 
-/// The stretches in which most samples are in one function.
-struct FunctionWork {
-  Ids stretches;
-  std::set<std::size_t> instances;
-  StackSamples::Share share;
-};
-
 /// By a frame of the function.
-std::map<std::uint32_t, FunctionWork> work_by_function(const Recording& recording,
-                                                       const StackSamples& samples,
-                                                       const std::vector<AlikeStretches>& groups,
-                                                       OwnFunctions& functions) {
-  std::map<std::uint32_t, FunctionWork> work_of;
+std::map<std::uint32_t, SampledStretches> work_by_function(
+    const Recording& recording,
+    const StackSamples& samples,
+    const std::vector<AlikeStretches>& groups,
+    OwnFunctions& functions) {
+  std::map<std::uint32_t, SampledStretches> work_of;
   for (const AlikeStretches& group : groups) {
     std::map<std::uint32_t, std::size_t> samples_of;
     std::size_t count = 0;
@@ -98,11 +89,7 @@ std::map<std::uint32_t, FunctionWork> work_by_function(const Recording& recordin
         std::ranges::max_element(samples_of, {}, [](const auto& entry) { return entry.second; });
     if (usual == samples_of.end() || 2 * usual->second < count)
       continue;
-    FunctionWork& work = work_of[usual->first];
-    append(work.stretches, group.ids);
-    work.instances.insert(group.instances.begin(), group.instances.end());
-    work.share.samples += count;
-    work.share.at_places += usual->second;
+    work_of[usual->first].add(group, {count, usual->second});
   }
   return work_of;
 }
@@ -115,26 +102,15 @@ void find_own_functions(const Recording& recording, Findings& findings) {
   const std::vector<AlikeStretches> groups = alike_stretches(recording, findings);
   OwnFunctions functions(recording.session());
   for (auto& [frame, work] : work_by_function(recording, findings.samples(), groups, functions)) {
-    const bool is_sampled = work.share.at_places >= kFewestFunctionSamples;
-    if (!is_sampled || !goes_on(recording, work.instances))
+    if (!work.go_on(recording))
       continue;
-    const replay::Parameter rest = rest_of(work.share);
-    const double own_ns = (1 - rest.expected) * recording.duration_ns(work.stretches);
-    findings.claim(work.stretches);
-    Candidate candidate{
-        "own_function",
+    std::string text =
         fmt::format("the launching thread computes in {} in {} of {} instances ({} in all)",
                     functions.text(frame),
                     work.instances.size(),
                     recording.instances().size(),
-                    base::format_ns(own_ns)),
-        {},
-        rest,
-        {{"instances", static_cast<double>(work.instances.size())},
-         {"samples", static_cast<double>(work.share.at_places)},
-         {"stretch_ns", own_ns}}};
-    candidate.remedy.shortened = work.stretches;
-    findings.add(std::move(candidate));
+                    base::format_ns(work.duration_ns(recording)));
+    add_shortened(recording, findings, "own_function", std::move(text), std::move(work));
   }
 }
 
