@@ -202,7 +202,7 @@ void write_range(report::JsonWriter& json,
   json.line_objects("paths", range.seen, [&](const std::size_t index) {
     const doctor::SeenRange& path = facts.ranges[index];
     json.field("domain", path.domain);
-    json.field("kind", report::kind_name(path.kind));
+    json.field("kind", model::range_kind_key(path.kind));
     json.field("path", path.path);
     json.field("occurrences", path.occurrences);
   });

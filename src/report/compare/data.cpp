@@ -85,7 +85,7 @@ void write_compared_region(JsonWriter& json, const model::ComparedRegion& region
   json.open_object();
   json.field("path", region.path);
   json.field("domain", region.domain);
-  json.field("kind", kind_name(region.kind));
+  json.field("kind", model::range_kind_key(region.kind));
   json.field("renamed_from", or_null(region.renamed_from));
   json.field("occurrences", region.occurrences);
   if (region.is_whole_run)
@@ -213,7 +213,7 @@ void write_comparison_csv(const model::Comparison& comparison, const Style&, Sin
   for (const auto* regions : {&comparison.regions, &comparison.missing}) {
     for (const model::ComparedRegion& region : *regions) {
       const std::string path = model::path_text("", region.path);
-      const std::string kind(kind_name(region.kind));
+      const std::string kind(model::range_kind_key(region.kind));
       for (const ComparedValue& value : region.values) {
         if (!model::is_compared(region, value))
           continue;
@@ -261,7 +261,7 @@ void write_gate_json(const model::Gate& gate, const Style&, Sink& sink) {
     const model::ComparedRegion& region = region_of(gate, check);
     json.field("verdict", model::gate_verdict_name(check.verdict));
     json.field("path", model::path_text(region.domain, region.path));
-    json.field("kind", kind_name(region.kind));
+    json.field("kind", model::range_kind_key(region.kind));
     json.field("metric", value_of(gate, check).tag);
     json.field("hidden", check.hidden);
     if (const model::ComparedFunction* function = model::function_of(gate, check))

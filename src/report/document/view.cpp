@@ -616,10 +616,6 @@ std::string label_of(const Region& region, const Region* parent) {
   return label;
 }
 
-std::string_view kind_name(model::RangeKind kind) {
-  return model::range_kind_key(kind);
-}
-
 std::string_view copy_kind_name(model::CopyKind kind) {
   constexpr std::string_view kNames[] = {"unknown",
                                          "host_to_device",

@@ -125,7 +125,6 @@ template <class Value, class Format>
 /// Every name that --columns and --sort take for this report.
 [[nodiscard]] std::vector<std::string> value_names(const model::Report& report);
 
-[[nodiscard]] std::string_view kind_name(model::RangeKind kind);      ///< "push_pop", "start_end"
 [[nodiscard]] std::string_view copy_kind_name(model::CopyKind kind);  ///< "host_to_device", ...
 
 /// "12 kernels (3.4 ms), 2 copies (1 MiB, 80 us), GPU busy 3.5 ms"; empty without work.

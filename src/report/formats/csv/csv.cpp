@@ -62,7 +62,7 @@ std::vector<std::string> region_fields(const model::Report& report,
                                      text_of(pid_of(report, region.process)),
                                      text_of(region.thread),
                                      csv_field(region.domain),
-                                     std::string(kind_name(region.kind)),
+                                     std::string(model::range_kind_key(region.kind)),
                                      std::to_string(region.depth),
                                      csv_field(region.path.empty() ? "" : region.path.back()),
                                      csv_field(model::path_text(region))};

@@ -135,7 +135,7 @@ void page_region_object(JsonWriter& json, const model::Report& report, const Reg
   json.field("depth", region.depth);
   json.field("path", region.path);
   json.field("domain", region.domain);
-  json.field("kind", kind_name(region.kind));
+  json.field("kind", model::range_kind_key(region.kind));
   if (region.module)
     json.field("module", true);
   if (region.process)

@@ -370,7 +370,7 @@ void write_region(JsonWriter& json, const model::Report& report, const Region& r
   json.field("path", region.path);
   json.field("domain", region.domain);
   json.field("name_escaped", json.take_escaped());
-  json.field("kind", kind_name(region.kind));
+  json.field("kind", model::range_kind_key(region.kind));
   if (region.module)
     json.field("module", true);
   if (region.sampled())

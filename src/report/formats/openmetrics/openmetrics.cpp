@@ -73,7 +73,7 @@ std::string labels(const model::Report& report, const model::Region& region) {
   return fmt::format(R"(path="{}",domain="{}",kind="{}",process="{}",thread="{}")",
                      label_value(path),
                      label_value(region.domain),
-                     kind_name(region.kind),
+                     model::range_kind_key(region.kind),
                      process,
                      thread);
 }

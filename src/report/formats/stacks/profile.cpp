@@ -94,8 +94,8 @@ class ProfileWalk {
       std::string name = "the default domain";
       if (!domain.empty())
         name = "domain " + base::printable(domain);
-      profile_.comments.push_back("left out, since they overlap: " + std::string(kind_name(kind)) +
-                                  " ranges of " + name);
+      profile_.comments.push_back("left out, since they overlap: " +
+                                  std::string(model::range_kind_key(kind)) + " ranges of " + name);
     }
     return chosen;
   }
